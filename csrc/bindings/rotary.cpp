@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "call.h"
-#include "fastpe/checks/rotation.h"
 
 namespace fastpe::bindings {
 namespace {

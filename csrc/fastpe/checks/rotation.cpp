@@ -11,8 +11,6 @@
 namespace fastpe {
 namespace {
 
-constexpr const char* in_a_call_of_its_own = "rotate it in a call of its own";
-
 // The argument that differs from row to row of a batch.
 const char* per_row_argument(const PlacementArguments& arguments, int coordinate_count) {
   if (arguments.cu_seqlens.is_given()) return nullptr;
@@ -44,12 +42,13 @@ bool has_twins(const ConstRows& table, std::int64_t twins, std::int64_t step, st
   return is_told;
 }
 
-enum class Twins { none, tiled, repeated };
-Twins twins_of(const ConstRows& cosines, const ConstRows& sines) {
-  const std::int64_t columns = cosines.columns, half = columns / 2;
-  if (columns % 2 != 0) return Twins::none;
-  if (has_twins(cosines, half, 1, half) && has_twins(sines, half, 1, half)) return Twins::tiled;
-  return has_twins(cosines, half, 2, 1) && has_twins(sines, half, 2, 1) ? Twins::repeated : Twins::none;
+// What to pass instead of tables that have each column twice; empty for others.
+std::string cosines_without_twins(const ConstRows& cosines, const ConstRows& sines) {
+  const std::int64_t half = cosines.columns / 2;
+  if (cosines.columns % 2 != 0) return "";
+  if (has_twins(cosines, half, 1, half) && has_twins(sines, half, 1, half)) return joined({"cos[..., :", half, "]"});
+  const bool are_neighbours = has_twins(cosines, half, 2, 1) && has_twins(sines, half, 2, 1);
+  return are_neighbours ? "np.ascontiguousarray(cos[..., ::2])" : "";
 }
 
 // Whether the points (cosine, sine) of all columns of one row lie on one circle around 0, and are not all one point.
@@ -83,6 +82,77 @@ bool are_cosines_and_sines(const ArrayView& cos, const ArrayView& sin) {
   return are_on_circle(last_row(cos), last_row(sin), cos.last());
 }
 
+// Cosines and sines among the queries and keys would be rotated as well. They have no axis of heads.
+void refuse_tables(const Slice<ArrayView>& arrays) {
+  for (std::size_t i = 1; i + 1 < arrays.count; ++i) {
+    if (arrays[i].axes >= arrays[0].axes || !are_cosines_and_sines(arrays[i], arrays[i + 1])) continue;
+    refuse_value(arrays[i].name, {"and the next array are cosines and sines"}, {"only queries and keys"},
+                 {"leave them out of the call of an embedding, or call fastpe.rotate_by_tables_(q, k, cos=.., sin=.., "
+                  "interleaved=..)"});
+  }
+}
+
+// Heads are all axes but the batch's, the sequence's and the last.
+Extent extent_of_heads(const ArrayView& array, const RotateRequest& request) {
+  const int seq_axis = seq_axis_of(array, request);
+  Extent extent = extent_of(array, seq_axis, seq_axis_remedy);
+  if (request.placement.cu_seqlens.is_given() || (array.axes == 3 && seq_axis == 0)) {
+    extent.has_batch = false;
+    extent.batch_rows = 1;
+  }
+  return extent;
+}
+
+// The axis that may be the sequence where the given one is not: arrays differ in the number of heads.
+std::string other_seq_axis(const ArrayView& array, const ArrayView& x) {
+  for (int from_end = 2; from_end <= std::min(array.axes, x.axes); ++from_end) {
+    const std::int64_t length = x.shape[x.axes - from_end];
+    if (length == array.shape[array.axes - from_end] && x.axes - from_end > (x.axes > 3 ? 0 : -1)) {
+      return joined({"give seq_axis=", -from_end, " if the sequence is the axis of ", length});
+    }
+  }
+  return "bring both into one order of axes, such as by np.swapaxes, or rotate each in a call of its own";
+}
+
+void require_width(const ArrayView& array, const RotatedHeads& heads) {
+  if (array.last() < heads.rotary_dim) {
+    refuse_value(array.name, {"has ", array.last(), " columns"},
+                 {"at least ", heads.rotary_dim, ", those that are rotated"},
+                 {"pass wider heads, or ", heads.narrower});
+  }
+  if (heads.head_dim == 0 || array.last() == heads.head_dim || array.last() == heads.rotary_dim) return;
+  const std::string part =
+      heads.head_dim == heads.rotary_dim ? "" : joined({", or ", heads.rotary_dim, " of its part"});
+  refuse_value(array.name, {"has ", array.last(), " columns"}, {heads.head_dim, " of a head", part},
+               {"pass heads, such as ", in_code(array.name), ".reshape(.., heads, ", heads.head_dim,
+                ") with seq_axis=-3, or give head_dim= if only a part of a head is rotated"});
+}
+
+// `common` is the extent of the arrays before this one, and becomes theirs and this one's.
+void require_like_x(const ArrayView& array, const RotateRequest& request, const char* per_row, Extent& common) {
+  const ArrayView& x = request.arrays[0];
+  if (array.axes != x.axes && request.seq_axis.value_or(-2) != -2) {
+    refuse_value(array.name, {"has shape ", shape_text(array)},
+                 {"as many axes as ", x.name, ", ", shape_text(x), ", with seq_axis=", *request.seq_axis},
+                 {"pass an axis of length 1 if one head is shared"});
+  }
+  const Extent extent = extent_of_heads(array, request);
+  if (extent.seq_len != common.seq_len) {
+    refuse_value(array.name,
+                 {"has ", extent.seq_len, " rows along its sequence, axis ", seq_axis_of(array, request) - array.axes},
+                 {common.seq_len, " as ", x.name, " has"}, {other_seq_axis(array, x)});
+  }
+  if (extent.batch_rows == common.batch_rows && extent.has_batch == common.has_batch) return;
+  if (per_row != nullptr) {
+    refuse_value(array.name, {"has shape ", shape_text(array)},
+                 {"a batch of ", common.batch_rows, " as ", x.name, " has, since ", per_row, " is given for each row"},
+                 {"rotate it in a call of its own"});
+  }
+  // All rows have the same positions: there is no batch then.
+  common.batch_rows = 1;
+  common.has_batch = common.has_batch && extent.has_batch;
+}
+
 }  // namespace
 
 const char* rotated_name(std::size_t index) {
@@ -90,104 +160,42 @@ const char* rotated_name(std::size_t index) {
   return index < std::size(names) ? names[index] : "one of the arrays";
 }
 
-RotationChecks::RotationChecks(Slice<ArrayView> arrays, const PlacementArguments& arguments, const Rules& rules)
-    : arrays_(arrays), rules_(rules), is_packed_(arguments.cu_seqlens.is_given()) {
-  dtype_of(x());
-  refuse_tables();
-  const char* const per_row = per_row_argument(arguments, rules.coordinate_count);
-  for (const ArrayView& array : arrays_) {
-    if (is_integer(array.dtype) || array.dtype == DType::boolean) {
-      refuse_type(array.name, {"has dtype ", name_of(array.dtype)}, {name_of(x().dtype), " as ", x().name, " has"},
-                  {"give positions=, offset=, by= and the like by their names"});
-    }
-    require_same_dtype(array, x());
-    seq_axis_of(array);
-    rules.in_place ? require_writable(array, "rotate(.., out=)") : require_readable(array);
-    if (array.last() < rules.rotary_dim) {
-      refuse_value(array.name, {"has ", array.last(), " columns"},
-                   {"at least ", rules.rotary_dim, ", those that are rotated"},
-                   {"pass wider heads, or ", rules.narrower});
-    }
-    if (rules.head_dim != 0 && array.last() != rules.head_dim && array.last() != rules.rotary_dim) {
-      const std::string part =
-          rules.head_dim == rules.rotary_dim ? "" : joined({", or ", rules.rotary_dim, " of its part"});
-      refuse_value(array.name, {"has ", array.last(), " columns"}, {rules.head_dim, " of a head", part},
-                   {"pass heads, such as ", in_code(array.name), ".reshape(.., heads, ", rules.head_dim,
-                    ") with seq_axis=-3, or give head_dim= if only a part of a head is rotated"});
-    }
-    if (&array == &x()) {
-      extent_ = extent_of_array(array);
-    } else {
-      check_like_x(array, per_row);
-    }
-  }
-  if (!rules.in_place) return;
-  for (const ArrayView& array : arrays_) {
-    for (const ArrayView* other = arrays_.items; other != &array; ++other) require_disjoint(*other, array);
-  }
-}
-
 // Which axis is the sequence cannot be told from a shape, and another one is wrong in silence.
-int RotationChecks::seq_axis_of(const ArrayView& array) const {
-  if (!rules_.seq_axis && array.axes > 2) {
+int seq_axis_of(const ArrayView& array, const RotateRequest& request) {
+  if (!request.seq_axis && array.axes > 2) {
     refuse_value("seq_axis", {"is missing, and ", array.name, " has shape ", shape_text(array)},
                  {"the axis of the sequence"},
                  {"give seq_axis=-2 for [B, heads, L, D], -3 for [B, L, heads, D], 0 for packed [N, heads, D]"});
   }
-  return fastpe::seq_axis_of(array, rules_.seq_axis, "head_dim");
+  return seq_axis_of(array, request.seq_axis, "head_dim");
 }
 
-// Heads are all axes but the batch's, the sequence's and the last.
-Extent RotationChecks::extent_of_array(const ArrayView& array) const {
-  const int seq_axis = seq_axis_of(array);
-  const bool has_batch = !is_packed_ && array.axes > 2 && !(array.axes == 3 && seq_axis == 0);
-  return {has_batch ? array.shape[seq_axis == 0 ? 1 : 0] : 1, array.shape[seq_axis], has_batch, seq_axis_remedy};
-}
-
-// Cosines and sines among the queries and keys would be rotated as well. They have no axis of heads.
-void RotationChecks::refuse_tables() const {
-  for (std::size_t i = 1; i + 1 < arrays_.count; ++i) {
-    if (arrays_[i].axes >= x().axes || !are_cosines_and_sines(arrays_[i], arrays_[i + 1])) continue;
-    refuse_value(arrays_[i].name, {"and the next array are cosines and sines"}, {"only queries and keys"},
-                 {"leave them out of the call of an embedding, or call fastpe.rotate_by_tables_(q, k, cos=.., sin=.., "
-                  "interleaved=..)"});
-  }
-}
-
-// The axis that may be the sequence where the given one is not: arrays differ in the number of heads.
-std::string RotationChecks::other_seq_axis(const ArrayView& array) const {
-  for (int from_end = 2; from_end <= std::min(array.axes, x().axes); ++from_end) {
-    const std::int64_t length = x().shape[x().axes - from_end];
-    if (length == array.shape[array.axes - from_end] && x().axes - from_end > (x().axes > 3 ? 0 : -1)) {
-      return joined({"give seq_axis=", -from_end, " if the sequence is the axis of ", length});
+Extent checked_extent(const RotateRequest& request, const RotatedHeads& heads) {
+  const ArrayView& x = request.arrays[0];
+  dtype_of(x);
+  refuse_tables(request.arrays);
+  const char* const per_row = per_row_argument(request.placement, heads.coordinate_count);
+  Extent extent;
+  for (const ArrayView& array : request.arrays) {
+    if (is_integer(array.dtype) || array.dtype == DType::boolean) {
+      refuse_type(array.name, {"has dtype ", name_of(array.dtype)}, {name_of(x.dtype), " as ", x.name, " has"},
+                  {"give positions=, offset=, by= and the like by their names"});
+    }
+    require_same_dtype(array, x);
+    seq_axis_of(array, request);
+    request.is_in_place ? require_writable(array, "rotate(.., out=)") : require_readable(array);
+    require_width(array, heads);
+    if (&array == &x) {
+      extent = extent_of_heads(x, request);
+    } else {
+      require_like_x(array, request, per_row, extent);
     }
   }
-  return "bring both into one order of axes, such as by np.swapaxes, or rotate each in a call of its own";
-}
-
-void RotationChecks::check_like_x(const ArrayView& array, const char* per_row) {
-  const bool counts_from_end = rules_.seq_axis.value_or(-2) == -2;
-  if (array.axes != x().axes && !counts_from_end) {
-    refuse_value(array.name, {"has shape ", shape_text(array)},
-                 {"as many axes as ", x().name, ", ", shape_text(x()), ", with seq_axis=", *rules_.seq_axis},
-                 {"pass an axis of length 1 if one head is shared"});
+  if (!request.is_in_place) return extent;
+  for (const ArrayView& array : request.arrays) {
+    for (const ArrayView* other = &x; other != &array; ++other) require_disjoint(*other, array);
   }
-  const Extent extent = extent_of_array(array);
-  if (extent.seq_len != extent_.seq_len) {
-    refuse_value(array.name,
-                 {"has ", extent.seq_len, " rows along its sequence, axis ", seq_axis_of(array) - array.axes},
-                 {extent_.seq_len, " as ", x().name, " has"}, {other_seq_axis(array)});
-  }
-  if (extent.batch_rows == extent_.batch_rows && extent.has_batch == extent_.has_batch) return;
-  if (per_row != nullptr) {
-    refuse_value(
-        array.name, {"has shape ", shape_text(array)},
-        {"a batch of ", extent_.batch_rows, " as ", x().name, " has, since ", per_row, " is given for each row"},
-        {in_a_call_of_its_own});
-  }
-  // All rows have the same positions: there is no batch then.
-  extent_.batch_rows = 1;
-  extent_.has_batch = extent_.has_batch && extent.has_batch;
+  return extent;
 }
 
 CheckedTables checked_tables(const ArrayView& cos, const ArrayView& sin, const ArrayView& x, std::int64_t head_dim) {
@@ -200,12 +208,10 @@ CheckedTables checked_tables(const ArrayView& cos, const ArrayView& sin, const A
   const CheckedTables tables{batched_table_of(cos), batched_table_of(sin)};
   // Where whole heads are rotated, their width says how many pairs there are.
   if (head_dim == 0 && (x.axes == 0 || x.last() != cos.last())) return tables;
-  const Twins twins = twins_of(tables.cosines, tables.sines);
-  if (twins == Twins::none) return tables;
+  const std::string instead = cosines_without_twins(tables.cosines, tables.sines);
+  if (instead.empty()) return tables;
   refuse_value("cos", {"has each column twice, and so has sin"}, {"[.., pairs]: one for each pair of columns"},
-               {twins == Twins::tiled ? joined({"pass cos[..., :", cos.last() / 2, "]"})
-                                      : std::string("pass np.ascontiguousarray(cos[..., ::2])"),
-                ", and the same of sin"});
+               {"pass ", instead, ", and the same of sin"});
 }
 
 void require_table_dtype(const ArrayView& table, const ArrayView& x) {

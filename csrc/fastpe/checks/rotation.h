@@ -4,9 +4,7 @@
 
 #include <cstdint>
 #include <optional>
-#include <string>
 
-#include "fastpe/operations/rotate.h"
 #include "placement.h"
 
 namespace fastpe {
@@ -14,34 +12,25 @@ namespace fastpe {
 // Names of the arrays in the order in which they are given: "x", "the second array" ..
 const char* rotated_name(std::size_t index);
 
-class RotationChecks {
- public:
-  struct Rules {
-    std::int64_t rotary_dim;
-    std::optional<std::int64_t> seq_axis;
-    bool in_place;
-    int coordinate_count;       // of each position; 0: it is one number
-    const char* narrower;       // what to do about heads that are narrower
-    std::int64_t head_dim = 0;  // columns of a head; 0: not known
-  };
-  // Checks everything that does not depend on positions. The first array is x. The caller owns the views.
-  RotationChecks(Slice<ArrayView> arrays, const PlacementArguments& arguments, const Rules& rules);
-
-  const ArrayView& x() const { return arrays_[0]; }
-  const Extent& extent() const { return extent_; }
-  int seq_axis_of(const ArrayView& array) const;
-
- private:
-  Extent extent_of_array(const ArrayView& array) const;
-  void refuse_tables() const;
-  std::string other_seq_axis(const ArrayView& array) const;
-  void check_like_x(const ArrayView& array, const char* per_row);
-
-  Slice<ArrayView> arrays_;
-  Rules rules_;
-  bool is_packed_;
-  Extent extent_;
+struct RotateRequest {
+  Slice<ArrayView> arrays;  // x first
+  Slice<ArrayView> outs;    // one for each array; without them, the results are the arrays themselves, or a new one
+  bool is_in_place;
+  PlacementArguments placement;
+  std::optional<std::int64_t> seq_axis;
+  bool is_inverse;
+  int max_threads;
 };
+
+struct RotatedHeads {
+  std::int64_t rotary_dim;
+  int coordinate_count;   // of each position; 0: it is one number
+  const char* narrower;   // what to do about heads that are narrower
+  std::int64_t head_dim;  // columns of a head; 0: not known
+};
+int seq_axis_of(const ArrayView& array, const RotateRequest& request);
+// Checks everything that does not depend on positions. What these are given for follows from all arrays.
+Extent checked_extent(const RotateRequest& request, const RotatedHeads& heads);
 
 // [rows, pairs] or [B, L, pairs] of one dtype each, for whole heads, or for a part of heads that are `head_dim` wide.
 struct CheckedTables {

@@ -2,14 +2,12 @@
 #include "rotary.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <iterator>
 #include <numeric>
 #include <utility>
 #include <vector>
 
-#include "fastpe/checks/rotation.h"
 #include "fastpe/error.h"
 #include "fastpe/sources/tables.h"
 
@@ -75,20 +73,16 @@ Shape shape_of_row(const TableForm& form, std::int64_t pairs) {
   return shape;
 }
 
-RotationChecks::Rules rules_of(const RotaryEmbedding& embedding, const RotateRequest& request) {
-  return {2 * embedding.pairs(),
-          request.seq_axis,
-          request.is_in_place,
-          embedding.coordinates.count,
-          "make the embedding with a smaller rotary_dim",
+RotatedHeads heads_of(const RotaryEmbedding& embedding) {
+  return {2 * embedding.pairs(), embedding.coordinates.count, "make the embedding with a smaller rotary_dim",
           embedding.heads.head_dim};
 }
 
 // Calls use(operation), which rotates the arrays in place or into others. What is written shares no memory with what is
 // read, `tables` included.
 template <class Use>
-void with_rotation(const RotateRequest& request, const RotationChecks& checks, Slice<ArrayView> tables,
-                   const Pairing& pairing, FrontEnd& front_end, const Use& use) {
+void with_rotation(const RotateRequest& request, const Extent& extent, Slice<ArrayView> tables, const Pairing& pairing,
+                   FrontEnd& front_end, const Use& use) {
   const Slice<ArrayView>& arrays = request.arrays;
   const bool is_out_given = request.outs.count > 0;
   HeadArray few[2];  // without an allocation
@@ -109,17 +103,17 @@ void with_rotation(const RotateRequest& request, const RotationChecks& checks, S
     }
     require_disjoint(out, request.placement);
     for (const ArrayView& table : tables) require_disjoint(out, table);
-    const int seq_axis = checks.seq_axis_of(x);
+    const int seq_axis = seq_axis_of(x, request);
     const Rows written = writable_rows_of(out, seq_axis);
     rotated[i] = {request.is_in_place ? read_only(written) : rows_of(x, seq_axis), written};
   }
-  use(Rotate({rotated, arrays.count}, checks.extent().batch_rows, pairing));
+  use(Rotate({rotated, arrays.count}, extent.batch_rows, pairing));
 }
 
-void rotate_by(double row_factor, const RotaryEmbedding& embedding, const RotateRequest& request,
-               const RotationChecks& checks, const Placement& placement, FrontEnd& front_end) {
+void rotate_by(double row_factor, const RotaryEmbedding& embedding, const RotateRequest& request, const Extent& extent,
+               const Placement& placement, FrontEnd& front_end) {
   const Pairing& pairing = embedding.pairing(row_factor, request.is_inverse);
-  with_rotation(request, checks, {}, pairing, front_end, [&](const Rotate& rotate) {
+  with_rotation(request, extent, {}, pairing, front_end, [&](const Rotate& rotate) {
     embedding.with_source(
         row_factor, [&](const Source& source) { front_end.run({source, rotate, placement, request.max_threads}); });
   });
@@ -194,54 +188,51 @@ void write_tables(const RotaryEmbedding& embedding, const TablesRequest& request
 
 void rotate(const RotaryEmbedding& embedding, const RotateRequest& request, FrontEnd& front_end) {
   require_one_placement(embedding, request.placement);
-  const RotationChecks checks(request.arrays, request.placement, rules_of(embedding, request));
-  const Placement placement = placement_of(request.placement, checks.extent(), 0, embedding.coordinates.count);
-  rotate_by(embedding.row_factor(request.is_inverse), embedding, request, checks, placement, front_end);
+  const Extent extent = checked_extent(request, heads_of(embedding));
+  const Placement placement = placement_of(request.placement, extent, 0, embedding.coordinates.count);
+  rotate_by(embedding.row_factor(request.is_inverse), embedding, request, extent, placement, front_end);
 }
 
 void shift(const RotaryEmbedding& embedding, const RotateRequest& request, FrontEnd& front_end) {
   require_one_placement(request.placement);
-  const RotationChecks checks(request.arrays, request.placement, rules_of(embedding, request));
-  const Placement placement = placement_of(request.placement, checks.extent(), 0, embedding.coordinates.count, true);
+  const Extent extent = checked_extent(request, heads_of(embedding));
+  const Placement placement = placement_of(request.placement, extent, 0, embedding.coordinates.count, true);
   constexpr double row_factor = 1.0;  // the keys contain the embedding's factor
-  rotate_by(row_factor, embedding, request, checks, placement, front_end);
+  rotate_by(row_factor, embedding, request, extent, placement, front_end);
 }
 
-void rotate_by_tables(const GivenTables& tables, const RotateRequest& request, FrontEnd& front_end) {
+void rotate_by_tables(const GivenTables& tables, const RotateRequest& given, FrontEnd& front_end) {
   const ArrayView cos_and_sin[] = {tables.cos, tables.sin};
-  PlacementArguments placement_given = request.placement;
-  require_one_placement(placement_given);
+  RotateRequest request = given;
+  PlacementArguments& placed = request.placement;
+  require_one_placement(placed);
   const CheckedTables checked = checked_tables(tables.cos, tables.sin, request.arrays[0], tables.head_dim);
   // Tables [B, L, pairs] have a row for each row of the arrays: positions number them.
   const bool has_numbered_rows = tables.cos.axes == 3;
   std::ptrdiff_t strides_bytes[2];
   if (has_numbered_rows) {
-    const char* const offset = placement_given.offset ? "offset" : placement_given.offsets.name;
-    for (const char* const name : {offset, placement_given.positions.name, placement_given.cu_seqlens.name}) {
+    const char* const offset = placed.offset ? "offset" : placed.offsets.name;
+    for (const char* const name : {offset, placed.positions.name, placed.cu_seqlens.name}) {
       if (name == nullptr) continue;
       refuse_value("cos", {"has a row for each row of x, and ", name, " was given"}, {"one of them"},
                    {"pass tables [rows, pairs], or leave ", name, " out"});
     }
-    placement_given.positions =
-        contiguous_view(nullptr, "cos[..., 0]", DType::int64, tables.cos.shape, 2, strides_bytes);
+    placed.positions = contiguous_view(nullptr, "cos[..., 0]", DType::int64, tables.cos.shape, 2, strides_bytes);
   }
   const std::int64_t pairs = checked.cosines.columns, columns = 2 * pairs;
-  const RotationChecks checks(
-      request.arrays, placement_given,
-      {columns, request.seq_axis, request.is_in_place, 0, "tables of fewer columns, such as cos[..., :d // 2]",
-       tables.head_dim != 0 ? tables.head_dim : columns});
-  require_table_dtype(tables.cos, checks.x());
-  const Extent& extent = checks.extent();
+  const Extent extent = checked_extent(request, {columns, 0, "tables of fewer columns, such as cos[..., :d // 2]",
+                                                 tables.head_dim != 0 ? tables.head_dim : columns});
+  require_table_dtype(tables.cos, request.arrays[0]);
   std::vector<std::int64_t> numbers;
   if (has_numbered_rows) {
     // As many as the arrays have rows. A table of another shape is refused before one is read.
     numbers.resize(static_cast<std::size_t>(std::max<std::int64_t>(extent.batch_rows * extent.seq_len, 1)));
     std::iota(numbers.begin(), numbers.end(), 0);
-    placement_given.positions.data = reinterpret_cast<char*>(numbers.data());
+    placed.positions.data = reinterpret_cast<char*>(numbers.data());
   }
-  const Placement placement = placement_of(placement_given, extent);
+  const Placement placement = placement_of(placed, extent);
   const Pairing pairing{pairs, tables.interleaved, request.is_inverse, {{0, pairs}}};
-  with_rotation(request, checks, {cos_and_sin, 2}, pairing, front_end, [&](const Rotate& rotate) {
+  with_rotation(request, extent, {cos_and_sin, 2}, pairing, front_end, [&](const Rotate& rotate) {
     front_end.run({RotaryTables(checked.cosines, checked.sines), rotate, placement, request.max_threads});
   });
 }

@@ -5,6 +5,7 @@
 #include <array>
 #include <memory>
 
+#include "fastpe/checks/rotation.h"
 #include "fastpe/lazy.h"
 #include "fastpe/operations/rotate.h"
 #include "fastpe/operations/write.h"
@@ -62,15 +63,6 @@ struct TablesRequest {
 };
 void write_tables(const RotaryEmbedding& embedding, const TablesRequest& request, FrontEnd& front_end);
 
-struct RotateRequest {
-  Slice<ArrayView> arrays;  // x first
-  Slice<ArrayView> outs;    // one for each array; without them, the results are the arrays themselves, or a new one
-  bool is_in_place;
-  PlacementArguments placement;
-  std::optional<std::int64_t> seq_axis;
-  bool is_inverse;
-  int max_threads;
-};
 void rotate(const RotaryEmbedding& embedding, const RotateRequest& request, FrontEnd& front_end);
 
 // Rotates keys on: the positions are distances to move by.
