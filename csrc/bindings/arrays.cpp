@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "arrays.h"
-
 #include <pybind11/numpy.h>
 
 #include <algorithm>
@@ -9,8 +7,8 @@
 #include <iterator>
 #include <string_view>
 
+#include "arguments.h"
 #include "errors.h"
-#include "scalars.h"
 
 namespace fastpe::bindings {
 

@@ -17,11 +17,10 @@
 #include <utility>
 #include <vector>
 
-#include "arrays.h"
+#include "arguments.h"
 #include "fastpe/requests/rotary.h"
 #include "fastpe/sources/sinusoid/row_cache.h"
 #include "method.h"
-#include "scalars.h"
 
 namespace fastpe::bindings {
 

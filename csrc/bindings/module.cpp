@@ -86,14 +86,14 @@ T get(const py::dict& arguments, const char* name) {
   return arguments[name].cast<T>();
 }
 using Integer = std::int64_t;
-using Numbers = std::vector<double>;
+using Doubles = std::vector<double>;
 
 std::unique_ptr<BoundEncoder> make_encoder(const py::dict& a) {
   Spec spec;
   spec.d_model = get<Integer>(a, "d_model");
   spec.wanted_frequencies = {get<Integer>(a, "frequency_count"),     get<double>(a, "base"),
                              get<double>(a, "exponent_denominator"), get<double>(a, "freq_scale"),
-                             get<Numbers>(a, "frequencies"),         "d_model, base and freq_scale"};
+                             get<Doubles>(a, "frequencies"),         "d_model, base and freq_scale"};
   spec.interleaved = get<bool>(a, "interleaved");
   spec.cosine_first = get<bool>(a, "cosine_first");
   spec.output_scale = get<double>(a, "output_scale");
@@ -107,9 +107,9 @@ std::unique_ptr<BoundEncoder> make_encoder(const py::dict& a) {
 std::unique_ptr<RotaryEmbedding> make_rotary(const py::dict& a) {
   const Integer count = get<Integer>(a, "rotary_dim") / 2;
   const WantedFrequencies wanted{count, get<double>(a, "base"),         static_cast<double>(count),
-                                 1.0,   get<Numbers>(a, "frequencies"), "base and scaling"};
+                                 1.0,   get<Doubles>(a, "frequencies"), "base and scaling"};
   return std::make_unique<RotaryEmbedding>(
-      wanted, get<double>(a, "attention_factor"), FrequencyCoordinates(get<Numbers>(a, "frequency_axes"), count),
+      wanted, get<double>(a, "attention_factor"), FrequencyCoordinates(get<Doubles>(a, "frequency_axes"), count),
       RotaryEmbedding::Heads{get<Integer>(a, "head_dim"), get<bool>(a, "interleaved"), get<bool>(a, "conjugate")},
       get<std::optional<Integer>>(a, "max_len"));
 }
@@ -138,7 +138,7 @@ py::dict named_conventions() {
   py::dict result;
   for (const Convention& each : conventions) {
     const char* const alpha = alphas[static_cast<int>(each.alpha)];
-    const std::optional<double> denominator = each.denominator != 0.0 ? std::optional(each.denominator) : std::nullopt;
+    const py::object denominator = each.denominator != 0.0 ? py::cast(each.denominator) : py::none();
     result[each.name] = py::dict(
         "layout"_a = each.interleaved ? "interleaved" : "concatenated", "cosine_first"_a = each.cosine_first,
         "denominator_offset"_a = each.denominator_offset, "denominator"_a = denominator,
@@ -169,7 +169,6 @@ void fill(py::module_& module) {
   add_functions(module);
   module.attr("conventions") = named_conventions();
   module.attr("largest_scaling_number") = largest_scaling_number;
-  module.attr("max_coordinates") = max_coordinates;
   module.attr("table_forms") = table_form_names();
 
   const Object encoder = holder_type<BoundEncoder, make_encoder>("fastpe._core.Encoder");

@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "scalars.h"
-
 #include <algorithm>
 
-#include "arrays.h"
+#include "arguments.h"
 #include "errors.h"
 #include "fastpe/parallel.h"
 #include "fastpe/positions.h"

@@ -5,7 +5,6 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
-#include <string>
 #include <thread>
 
 #include "error.h"
@@ -25,15 +24,10 @@ namespace {
 // Returns 0 if the size is unknown. Linux counts L1's data cache as 0 and its instruction cache as 1.
 std::int64_t cache_bytes([[maybe_unused]] int index) {
 #if defined(__linux__)
-  const std::string path = "/sys/devices/system/cpu/cpu0/cache/index" + std::to_string(index) + "/size";
-  if (std::FILE* const file = std::fopen(path.c_str(), "re")) {
-    long long kibibytes = 0;
-    const int fields = std::fscanf(file, "%lldK", &kibibytes);
-    std::fclose(file);
-    if (fields == 1 && kibibytes > 0) return kibibytes * 1024;
-  }
-#endif
+  return 1024 * number_in("/sys/devices/system/cpu/cpu0/cache/index" + std::to_string(index) + "/size");
+#else
   return 0;
+#endif
 }
 
 std::int64_t last_level_cache_bytes() {
@@ -81,6 +75,15 @@ std::int64_t streaming_threshold_bytes() {
     return static_cast<std::int64_t>(value);
   }();
   return bytes;
+}
+
+std::int64_t number_in(const std::string& path) {
+  long long number = 0;
+  if (std::FILE* const file = std::fopen(path.c_str(), "re")) {
+    if (std::fscanf(file, "%lld", &number) != 1) number = 0;
+    std::fclose(file);
+  }
+  return number;
 }
 
 std::int64_t memory_bytes() {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 
 namespace fastpe {
 
@@ -19,5 +20,8 @@ std::int64_t streaming_threshold_bytes();
 
 // 0 if it is unknown.
 std::int64_t memory_bytes();
+
+// The integer at the beginning of a file of the system; 0 if there is none.
+std::int64_t number_in(const std::string& path);
 
 }  // namespace fastpe

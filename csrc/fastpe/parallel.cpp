@@ -2,8 +2,6 @@
 #include "parallel.h"
 
 #include <algorithm>
-#include <atomic>
-#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -18,6 +16,7 @@
 
 #include "cache_line.h"
 #include "error.h"
+#include "machine.h"
 
 #if defined(_OPENMP)
 #include <omp.h>
@@ -261,15 +260,6 @@ int positive_integer(const char* name, const char* text) {
 }
 
 #if defined(_OPENMP) && defined(__linux__)
-long long number_in(const std::string& path) {
-  long long number = 0;
-  if (std::FILE* const file = std::fopen(path.c_str(), "re")) {
-    if (std::fscanf(file, "%lld", &number) != 1) number = 0;
-    std::fclose(file);
-  }
-  return number;
-}
-
 // The processor quota of one control group, rounded up; 0 where it has none.
 int quota_in(const std::string& group) {
   long long quota = 0, period = 0;

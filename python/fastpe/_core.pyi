@@ -37,7 +37,6 @@ def document(method: Callable[..., Any], prose: str, /) -> None: ...
 
 conventions: dict[str, dict[str, Any]]
 largest_scaling_number: float
-max_coordinates: int
 table_forms: tuple[str, ...]
 
 def rotary_frequencies(

@@ -30,6 +30,11 @@ struct ArrayView {
   std::ptrdiff_t last() const { return shape[axes - 1]; }
   std::ptrdiff_t last_stride_bytes() const { return strides_bytes[axes - 1]; }
   bool is_empty() const { return std::find(shape, shape + axes, 0) != shape + axes; }
+  std::int64_t element_count() const {
+    std::int64_t count = 1;
+    for (int axis = 0; axis < axes; ++axis) count *= shape[axis];
+    return count;
+  }
 };
 
 // The name of an argument in a line of code; "the second array" is none.

@@ -175,16 +175,11 @@ NumbersView numbers_view(const ArrayView& array, Numbers numbers) {
 void require_zeros_and_ones(const ArrayView& mask) {
   if (mask.is_empty()) return;
   const NumbersView numbers = numbers_view(mask, Numbers::integers);
-  const std::int64_t columns = mask.axes > 0 ? mask.last() : 1;
-  std::int64_t rows = 1;
-  for (int axis = 0; axis + 1 < mask.axes; ++axis) rows *= mask.shape[axis];
-  for (std::int64_t row = 0; row < rows; ++row) {
-    for (std::int64_t l = 0; l < columns; ++l) {
-      const std::int64_t value = numbers.integer_at(row, l);
-      if (value == 0 || value == 1) continue;
-      refuse_value(mask.name, {"holds ", value}, {"bool, or 1 where the row is valid and 0 elsewhere"},
-                   {"pass a condition, such as ", mask.name, " != 0"});
-    }
+  for (std::int64_t i = 0; i < mask.element_count(); ++i) {
+    const std::int64_t value = numbers.integer_at(0, i);
+    if (value == 0 || value == 1) continue;
+    refuse_value(mask.name, {"holds ", value}, {"bool, or 1 where the row is valid and 0 elsewhere"},
+                 {"pass a condition, such as ", mask.name, " != 0"});
   }
 }
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "operation.h"
 
-#include <algorithm>
 #include <cstdlib>
 
 #include "copy.h"

@@ -30,10 +30,8 @@ void with_source(const SinusoidalEncoding* encoding, const std::optional<TableVi
 
 // Whether each id is another one.
 std::vector<char> where_not(const ArrayView& ids, const NumbersView& numbers, std::int64_t id) {
-  std::size_t count = 1;
-  for (const std::ptrdiff_t length : Shape(ids)) count *= static_cast<std::size_t>(length);
-  std::vector<char> result(count);
-  for (std::size_t i = 0; i < count; ++i) result[i] = numbers.integer_at(0, static_cast<std::int64_t>(i)) != id;
+  std::vector<char> result(static_cast<std::size_t>(ids.element_count()));
+  for (std::size_t i = 0; i < result.size(); ++i) result[i] = numbers.integer_at(0, static_cast<std::int64_t>(i)) != id;
   return result;
 }
 

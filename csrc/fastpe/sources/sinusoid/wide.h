@@ -119,27 +119,9 @@ class Wide {
     return false;
   }
 
-  friend Wide operator+(const Wide& a, const Wide& b) {
-    Wide result;
-    std::uint64_t carry = 0;
-    for (std::size_t i = 0; i < limb_count; ++i) {
-      carry += std::uint64_t{a.limbs_[i]} + b.limbs_[i];
-      result.limbs_[i] = static_cast<std::uint32_t>(carry);
-      carry >>= 32;
-    }
-    return result;
-  }
-
-  friend Wide operator-(const Wide& a, const Wide& b) {
-    Wide result;
-    std::uint64_t borrow = 0;
-    for (std::size_t i = 0; i < limb_count; ++i) {
-      const std::uint64_t difference = std::uint64_t{a.limbs_[i]} - b.limbs_[i] - borrow;
-      result.limbs_[i] = static_cast<std::uint32_t>(difference);
-      borrow = (difference >> 32) & 1u;
-    }
-    return result;
-  }
+  friend Wide operator+(const Wide& a, const Wide& b) { return sum(a, b, 0, 0); }
+  // In two's complement.
+  friend Wide operator-(const Wide& a, const Wide& b) { return sum(a, b, UINT32_MAX, 1); }
 
   // Modulo 2^64.
   friend Wide operator*(const Wide& a, const Wide& b) {
@@ -176,6 +158,17 @@ class Wide {
   }
 
  private:
+  // a plus b with some bits flipped.
+  static Wide sum(const Wide& a, const Wide& b, std::uint32_t flipped, std::uint64_t carry) {
+    Wide result;
+    for (std::size_t i = 0; i < limb_count; ++i) {
+      carry += std::uint64_t{a.limbs_[i]} + (b.limbs_[i] ^ flipped);
+      result.limbs_[i] = static_cast<std::uint32_t>(carry);
+      carry >>= 32;
+    }
+    return result;
+  }
+
   std::array<std::uint32_t, limb_count> limbs_{};
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// NumPy arrays: those behind the objects that callers pass, views of them, and new ones.
+// What callers pass: the numbers and NumPy arrays behind objects, views of arrays, and new ones.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,30 @@ void load_numpy();
 
 extern PyTypeObject* ndarray_type;
 
-// ---- These may run Python code.
+// ---- Numbers. All of these may run Python code.
+
+inline bool is_given(PyObject* object) { return object != nullptr && object != Py_None; }
+
+// An int that is not a bool, saturated where it does not fit; nothing for anything else.
+std::optional<std::int64_t> integer_argument(PyObject* object);
+
+// The same where it is to be a position, or the difference of two.
+std::optional<std::int64_t> position_argument(PyObject* object, const char* name);
+
+// How many positions there are; nothing where the object is to be an array of them.
+std::optional<std::int64_t> position_count(PyObject* object);
+
+double number_from(PyObject* object, const char* name);
+
+// Arguments that may be missing: null, or, where it says so, None.
+inline double factor_argument(PyObject* object, const char* name) {
+  return object != nullptr ? number_from(object, name) : 1.0;
+}
+bool bool_argument(PyObject* object, const char* name);  // Python's or NumPy's; missing: False
+int threads_argument(PyObject* object);                  // None: the default
+std::optional<std::int64_t> seq_axis_argument(PyObject* object);
+
+// ---- Arrays. These may run Python code.
 
 // What nearly every call passes.
 inline bool is_ndarray(PyObject* object) { return Py_TYPE(object) == ndarray_type; }
