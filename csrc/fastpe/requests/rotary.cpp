@@ -78,11 +78,9 @@ RotatedHeads heads_of(const RotaryEmbedding& embedding) {
           embedding.heads.head_dim};
 }
 
-// Calls use(operation), which rotates the arrays in place or into others. What is written shares no memory with what is
-// read, `tables` included.
-template <class Use>
-void with_rotation(const RotateRequest& request, const Extent& extent, Slice<ArrayView> tables, const Pairing& pairing,
-                   FrontEnd& front_end, const Use& use) {
+// Rotates the arrays in place or into others. What is written shares no memory with what is read, `tables` included.
+void rotate_by(const Source& source, const Pairing& pairing, const Extent& extent, const Placement& placement,
+               Slice<ArrayView> tables, const RotateRequest& request, FrontEnd& front_end) {
   const Slice<ArrayView>& arrays = request.arrays;
   const bool is_out_given = request.outs.count > 0;
   HeadArray few[2];  // without an allocation
@@ -107,16 +105,7 @@ void with_rotation(const RotateRequest& request, const Extent& extent, Slice<Arr
     const Rows written = writable_rows_of(out, seq_axis);
     rotated[i] = {request.is_in_place ? read_only(written) : rows_of(x, seq_axis), written};
   }
-  use(Rotate({rotated, arrays.count}, extent.batch_rows, pairing));
-}
-
-void rotate_by(double row_factor, const RotaryEmbedding& embedding, const RotateRequest& request, const Extent& extent,
-               const Placement& placement, FrontEnd& front_end) {
-  const Pairing& pairing = embedding.pairing(row_factor, request.is_inverse);
-  with_rotation(request, extent, {}, pairing, front_end, [&](const Rotate& rotate) {
-    embedding.with_source(
-        row_factor, [&](const Source& source) { front_end.run({source, rotate, placement, request.max_threads}); });
-  });
+  front_end.run({source, Rotate({rotated, arrays.count}, extent.batch_rows, pairing), placement, request.max_threads});
 }
 
 }  // namespace
@@ -182,15 +171,16 @@ void write_tables(const RotaryEmbedding& embedding, const TablesRequest& request
     front_end.run({source, write, rows.placement, request.max_threads});
   };
   if (form.are_angles()) return run(AngleRows(embedding.encoder, embedding.coordinates), Write(written[0], is_new));
-  const Write write(written, form, embedding.pairs(), is_new);
-  embedding.with_source(embedding.row_factor(false), [&](const Source& source) { run(source, write); });
+  run(embedding.rows(embedding.row_factor(false)), Write(written, form, embedding.pairs(), is_new));
 }
 
 void rotate(const RotaryEmbedding& embedding, const RotateRequest& request, FrontEnd& front_end) {
   require_one_placement(embedding, request.placement);
   const Extent extent = checked_extent(request, heads_of(embedding));
   const Placement placement = placement_of(request.placement, extent, 0, embedding.coordinates.count);
-  rotate_by(embedding.row_factor(request.is_inverse), embedding, request, extent, placement, front_end);
+  const double row_factor = embedding.row_factor(request.is_inverse);
+  rotate_by(embedding.rows(row_factor), embedding.pairing(row_factor, request.is_inverse), extent, placement, {},
+            request, front_end);
 }
 
 void shift(const RotaryEmbedding& embedding, const RotateRequest& request, FrontEnd& front_end) {
@@ -198,7 +188,8 @@ void shift(const RotaryEmbedding& embedding, const RotateRequest& request, Front
   const Extent extent = checked_extent(request, heads_of(embedding));
   const Placement placement = placement_of(request.placement, extent, 0, embedding.coordinates.count, true);
   constexpr double row_factor = 1.0;  // the keys contain the embedding's factor
-  rotate_by(row_factor, embedding, request, extent, placement, front_end);
+  rotate_by(embedding.rows(row_factor), embedding.pairing(row_factor, request.is_inverse), extent, placement, {},
+            request, front_end);
 }
 
 void rotate_by_tables(const GivenTables& tables, const RotateRequest& given, FrontEnd& front_end) {
@@ -232,9 +223,8 @@ void rotate_by_tables(const GivenTables& tables, const RotateRequest& given, Fro
   }
   const Placement placement = placement_of(placed, extent);
   const Pairing pairing{pairs, tables.interleaved, request.is_inverse, {{0, pairs}}};
-  with_rotation(request, extent, {cos_and_sin, 2}, pairing, front_end, [&](const Rotate& rotate) {
-    front_end.run({RotaryTables(checked.cosines, checked.sines), rotate, placement, request.max_threads});
-  });
+  rotate_by(RotaryTables(checked.cosines, checked.sines), pairing, extent, placement, {cos_and_sin, 2}, request,
+            front_end);
 }
 
 }  // namespace fastpe

@@ -32,16 +32,9 @@ struct RotaryEmbedding : SinusoidalEncoding {
   const Pairing& pairing(double row_factor, bool is_inverse) const {
     return pairings_[(row_factor == 1.0 ? 2 : 0) + (is_inverse != heads.conjugate ? 1 : 0)];
   }
-  // Calls use(source) with rows of this factor: the embedding's own, 1, or the inverse. Only rows of the own one are
-  // kept.
-  template <class Use>
-  void with_source(double row_factor, const Use& use) const {
-    const RowCache& cache = encoding_with(row_factor).row_cache;
-    if (coordinates.count > 0) {
-      use(CoordinateSinusoids(cache, coordinates));
-    } else {
-      use(Sinusoids(cache, 0));
-    }
+  // Rows of this factor: the embedding's own, 1, or the inverse. Only rows of the own one are kept.
+  Sinusoids rows(double row_factor) const {
+    return Sinusoids(encoding_with(row_factor).row_cache, 0, coordinates.count > 0 ? &coordinates : nullptr);
   }
 
   const FrequencyCoordinates coordinates;

@@ -38,46 +38,78 @@ FrequencyCoordinates::FrequencyCoordinates(const std::vector<double>& given, std
   }
 }
 
+Sinusoids::Sinusoids(const RowCache& cache, std::int64_t first_column, const FrequencyCoordinates* coordinates)
+    : Source({-max_position, max_position, true},
+             coordinates == nullptr ? BlockShape{block_rows, blocks_at_once, -block_radius} : BlockShape{}),
+      cache_(cache),
+      encoder_(cache.encoder()),
+      first_column_(first_column),
+      coordinates_(coordinates) {}
+
+TableView Sinusoids::find(DType dtype, const PositionBounds& bounds) const {
+  TableView rows = coordinates_ == nullptr ? cache_.find(dtype, bounds) : TableView();
+  if (rows.data != nullptr) rows.data += first_column_ * element_bytes(dtype);
+  return rows;
+}
+
+void Sinusoids::keep(DType dtype, const PositionBounds& bounds, std::int64_t bytes_written, int max_threads,
+                     Interruption* interruption) const {
+  cache_.keep(dtype, bounds, bytes_written, max_threads, interruption);
+}
+
+void Sinusoids::prepare(DType dtype, const PositionBounds& bounds, bool will_keep, Interruption* interruption) const {
+  encoder_.prepare(dtype, interruption);
+  if (will_keep) cache_.reserve(dtype, bounds);
+}
+
 // At the head of a thread's scratch memory: whether the last row of each coordinate is there, and of which position.
-// Neighbours on a grid share most of theirs. The rows follow, and the encoder's own memory.
-struct alignas(cache_line_bytes) CoordinateSinusoids::LastRows {
+// Neighbours on a grid share most of theirs. The rows follow.
+struct alignas(cache_line_bytes) Sinusoids::LastRows {
   bool are_made[max_coordinates];
   double positions[max_coordinates];
 };
 
-std::int64_t CoordinateSinusoids::row_offset(int coordinate) const {
+std::int64_t Sinusoids::offset_of_row(int coordinate) const {
   // A row takes whole cache lines, in the widest dtype.
   const std::int64_t row_bytes = whole_cache_lines(encoder_.spec().d_model * element_bytes(DType::float64));
   return static_cast<std::int64_t>(sizeof(LastRows)) + coordinate * row_bytes;
 }
 
-std::int64_t CoordinateSinusoids::scratch_bytes(DType dtype, bool may_revisit) const {
-  return row_offset(coordinates_.count) + encoder_.scratch_bytes(dtype, may_revisit);
+std::int64_t Sinusoids::scratch_bytes(DType dtype, bool may_revisit) const {
+  const std::int64_t own_bytes = coordinates_ == nullptr ? 0 : offset_of_row(coordinates_->count);
+  return own_bytes + encoder_.scratch_bytes(dtype, may_revisit);
 }
 
-void CoordinateSinusoids::start(char* scratch, DType dtype, bool may_revisit) const {
+void Sinusoids::start(char* scratch, DType dtype, bool may_revisit) const {
+  if (coordinates_ == nullptr) return encoder_.start(scratch, dtype, may_revisit);
   new (scratch) LastRows{};
-  encoder_.start(scratch + row_offset(coordinates_.count), dtype, may_revisit);
+  encoder_.start(scratch + offset_of_row(coordinates_->count), dtype, may_revisit);
 }
 
-const char* CoordinateSinusoids::row_at(const Number& position, int coordinate, DType dtype, char* scratch) const {
+void Sinusoids::write_rows(const Span& span, const Target& target, char* scratch) const {
+  if (coordinates_ == nullptr) return encoder_.write_rows(span, target, first_column_, scratch);
+  join_rows(span, target, scratch);
+}
+
+const char* Sinusoids::row_at(const Number& position, int coordinate, DType dtype, char* scratch) const {
   if (const char* const kept = cache_.find_row(dtype, position)) return kept;
   LastRows& last = *std::launder(reinterpret_cast<LastRows*>(scratch));
-  char* const row = scratch + row_offset(coordinate);
+  char* const row = scratch + offset_of_row(coordinate);
   if (!last.are_made[coordinate] || last.positions[coordinate] != position.value) {
     encoder_.write_rows({0, 1, position}, {dtype, {0, encoder_.spec().d_model}, row, 0}, 0,
-                        scratch + row_offset(coordinates_.count));
+                        scratch + offset_of_row(coordinates_->count));
     last.are_made[coordinate] = true;
     last.positions[coordinate] = position.value;
   }
   return row;
 }
 
-void CoordinateSinusoids::write_rows(const Span& span, const Target& target, char* scratch) const {
+void Sinusoids::join_rows(const Span& span, const Target& target, char* scratch) const {
   const char* rows[max_coordinates];
-  for (int i = 0; i < coordinates_.count; ++i)
+  for (int i = 0; i < coordinates_->count; ++i) {
     rows[i] = row_at(span.coordinates[static_cast<std::size_t>(i)], i, target.dtype, scratch);
-  const std::vector<int>& of_frequency = coordinates_.of_frequency;
+  }
+  const std::vector<int>& of_frequency = coordinates_->of_frequency;
   const auto frequencies = static_cast<std::int64_t>(of_frequency.size());
   const std::int64_t bytes = element_bytes(target.dtype);
   const auto coordinate_of = [&](std::int64_t column) {
