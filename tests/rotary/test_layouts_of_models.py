@@ -343,6 +343,9 @@ def test_the_layout_of_the_encoder_of_images() -> None:
     for own in ({}, {"model_type": "qwen2_5_vl"}, {"model_type": "qwen2_5_vl_vision"}):
         assert of({"model_type": "qwen2_5_vl", "vision_config": own}) == "qwen2_vl_vision"
     assert of({"model_type": "llava", "vision_config": {"model_type": "pixtral"}}) == "pixtral"
+    # The vision_config itself
+    encoder = {"model_type": "qwen3_vl", "hidden_size": 1152, "num_heads": 16, "patch_size": 16}
+    assert of(encoder) == fastpe.RotaryLayout.from_config(encoder).name == "qwen2_vl_vision"
 
 
 @pytest.mark.parametrize(("call", "error", "arguments"), rows(REFUSED))

@@ -34,6 +34,13 @@ REFUSED: Refused = {
     (FileNotFoundError, "config"): ["read('organisation/model')", "read('nofile.json')"],
     (ValueError, "weight_map"): ["read({'weight_map': {}, 'version': '1.0'})"],
     (ValueError, "added_tokens"): ["read({'added_tokens': {}, 'version': '1.0'})"],
+    (ValueError, "peft_type"): ["read({'peft_type': 'LORA', 'r': 8})"],
+    # whose positions have several coordinates
+    (ValueError, "_class_name"): ["read({'_class_name': 'FluxTransformer2DModel', 'attention_head_dim': 128})"],
+    (ValueError, "qwen2_vl_vision"): [
+        "read({'model_type': 'qwen3_vl', 'hidden_size': 1152, 'num_heads': 16, 'patch_size': 16})",
+        "read({'model_type': 'qwen2_5_vl', 'hidden_size': 1280, 'num_heads': 16, 'patch_size': 14}, rotary_dim=80)",
+    ],
     # ---- Models
     (TypeError, "model_type"): ["read({'model_type': ['llama']})"],
     (ValueError, "model_type"): [
@@ -45,6 +52,7 @@ REFUSED: Refused = {
             "unheard_of | lama | phi_3 | mistral5 | qwen3_6 | qwen3_6_text | pixtral | dinov3_vit",
         ),
     ],
+    (ValueError, "model_type scores"): each("read({'model_type': '{}'})", "bloom | mpt | t5"),
     (ValueError, "alibi"): ["read({'model_type': 'falcon', 'alibi': True})"],
     (ValueError, "text_config"): ["read({'model_type': 'llava'})"],
     (ValueError, "mrope"): ["read(LLAMA, mrope=True)", "read({'model_type': 'hunyuan_vl_text'}, mrope=True)"],

@@ -15,7 +15,7 @@ from fastpe._registry import Preset, listed
 from fastpe._rotary.config_file import load
 from fastpe._rotary.layout_positions import position_ids, segments_text
 from fastpe._rotary.layout_rotation import Rotation
-from fastpe._rotary.model_types import refuse_known, table
+from fastpe._rotary.model_types import is_image_encoder, refuse_known, table
 from fastpe._rotary.numbering import stored
 
 
@@ -82,7 +82,7 @@ class RotaryLayout(Preset):
         Parameters
         ----------
         config : mapping or path
-            The dictionary of a config.json, or the path of this file.
+            The dictionary of a config.json or its ``vision_config``, or the path of this file.
         vision : bool, optional
             Whether the encoder of images is meant, and not the text among them.
 
@@ -107,8 +107,8 @@ class RotaryLayout(Preset):
         """
         whole = load(config)
         model_type, names = whole.get("model_type"), {**table()["layouts"]}
-        if flag("vision", vision):
-            part = whole.get("vision_config")
+        if flag("vision", vision) or is_image_encoder(whole):
+            part = whole if is_image_encoder(whole) else whole.get("vision_config")
             if not isinstance(part, Mapping):
                 raise refused(ValueError, "config", "has no vision_config", "the config.json of a model with images")
             # Some files name the whole model there, or nothing.

@@ -145,8 +145,19 @@ def parts_of(config: Json, parts: Mapping[str, Any]) -> Iterator[tuple[Json, str
     raise refused(ValueError, "config", found, 'one "text_config"', "give the innermost mapping")
 
 
+def is_image_encoder(config: Json) -> bool:
+    """Whether this is a "vision_config" that has the `model_type` of the whole model, as in files of Qwen."""
+    is_named = f"{config.get('model_type')}_vision" in table()["layouts"]
+    return is_named and "patch_size" in config and "vision_config" not in config
+
+
 def find_model(config: Json, interleaved: bool | None) -> Found:
     """The model of text in `config`, or the model that it is."""
+    if is_image_encoder(config):
+        model_type = config["model_type"]
+        found = f"has the model_type {model_type!r} and a patch_size, as the vision_config of this model"
+        remedy = f"use fastpe.RotaryEmbedding.from_layout({table()['layouts'][f'{model_type}_vision'][0]!r}, head_dim)"
+        raise refused(ValueError, "config", found, "a whole config.json", f"{remedy} for the encoder of images")
     levels = [*parts_of(config, table()["parts"])]
     part, model_type = levels[-1]
     outer = tuple(level for level, _ in levels[:-1] if level.keys() - {"model_type"} - part.keys())
@@ -155,11 +166,15 @@ def find_model(config: Json, interleaved: bool | None) -> Found:
     for key, what in table()["other_files"].items():
         if model_type is None and key in part:
             remedy = "give the config.json of the same model"
-            found = f'has no model_type but a "{key}", as {what} has'
+            found = f'has no model_type but "{key}", as {what} has'
             raise refused(ValueError, "config", found, "what a config.json has", remedy)
     if model_type is not None:
         refuse_known(model_type, part)
     if interleaved is None:
+        if model_type is None and "_class_name" in part:
+            found = f"has no model_type but a _class_name of {shown(part['_class_name'])}, as a config of diffusers"
+            remedy = "print(fastpe.rotary_layouts) lists the layouts of its models"
+            raise refused(ValueError, "config", found, "a model whose positions have one coordinate", remedy)
         found = "is missing" if model_type is None else f"is {model_type!r}, which is not known"
         found += ", and nothing else in a config says which columns are pairs"
         remedy = "give interleaved=True for neighbours, or interleaved=False for columns that are half of the width "
@@ -214,7 +229,7 @@ def refuse_other_code(model_type: str, config: Json) -> None:
 
 
 def use_of(model_type: str) -> str:
-    """The call for a model that adds an encoding or a table; empty where none is known."""
+    """The call for a model that adds an encoding, a table or a bias of scores; empty where none is known."""
     data = table()
     if model_type in data["sinusoids"] or model_type in data["sinusoid_parts"]:
         note = data["sinusoids"].get(model_type, {}).get("note", "")
@@ -223,6 +238,8 @@ def use_of(model_type: str) -> str:
         return f"use {data['grids'][model_type]}"
     if model_type in data["learned"]:
         return f"it adds a learned table: fastpe.add_(x, table=table, {data['learned'][model_type]})"
+    if model_type in data["biases"]:
+        return f"it adds a bias to the scores: {data['biases'][model_type]}"
     return ""
 
 
