@@ -75,7 +75,6 @@ WorkUnits work_of(const Call& call, const Plan& plan) {
     work.pieces.rows = work.pieces.rows_of_first = shape.seq_len;
     return work;
   }
-  std::int64_t piece_rows = 1;  // of all items of a slice
   if (!plan.all_items_share_positions) {
     work.slice_items = shape.items_per_batch_row;
     work.slices = shape.batch_rows;
@@ -84,10 +83,9 @@ WorkUnits work_of(const Call& call, const Plan& plan) {
     } else {
       work.pieces.count = shape.seq_len;
     }
-    piece_rows = work.slice_items * work.pieces.rows;
   } else if (shape.seq_len < call.source.blocks.rows * plan.threads) {
     work.slices = shape.items();
-    work.pieces.rows = work.pieces.rows_of_first = piece_rows = shape.seq_len;
+    work.pieces.rows = work.pieces.rows_of_first = shape.seq_len;
   } else {
     // Items of which one block of rows is far more than a unit are done in slices, each of which makes its own tiles.
     const std::int64_t unit_items = std::max<std::int64_t>(1, unit_rows / call.source.blocks.rows);
@@ -95,9 +93,9 @@ WorkUnits work_of(const Call& call, const Plan& plan) {
     work.slice_items = is_sliced ? unit_items : shape.items();
     work.slices = (shape.items() + work.slice_items - 1) / work.slice_items;
     work.pieces = pieces_of(call, is_sliced ? 1 : plan.threads);
-    piece_rows = work.slice_items * work.pieces.rows;
   }
-  work.pieces_per_unit = std::max<std::int64_t>(1, unit_rows / std::max<std::int64_t>(1, piece_rows));
+  const std::int64_t piece_rows = std::max<std::int64_t>(1, work.slice_items * work.pieces.rows);
+  work.pieces_per_unit = std::max<std::int64_t>(1, unit_rows / piece_rows);
   if (shape.is_transposed) {  // as many rows as are transposed at once, or a thread's part of them
     const std::int64_t of_one_thread = (work.pieces.count + plan.threads - 1) / plan.threads;
     work.pieces_per_unit = std::max(work.pieces_per_unit, std::min(transposed_rows / work.pieces.rows, of_one_thread));

@@ -15,12 +15,6 @@
 namespace fastpe {
 namespace {
 
-// Some items, and the same rows of each.
-struct Region {
-  Items items;
-  std::int64_t l_begin, l_end;
-};
-
 // Does one work unit: it finds the rows that are valid and their positions, and has the source's rows for them passed
 // to the operation, or made in the operation's targets.
 class Executor {
@@ -46,41 +40,58 @@ class Executor {
     }
   }
 
-  void execute(const Region& region) {
-    if (plan_.reads_at_offsets) return read_at_offsets(region);
-    const std::int64_t items_per_batch_row = operation_.shape().items_per_batch_row;
-    for (std::int64_t begin = region.items.begin; begin < region.items.end;) {
-      const std::int64_t row = begin / items_per_batch_row;
-      const std::int64_t last = plan_.all_items_share_positions ? (region.items.end - 1) / items_per_batch_row : row;
-      const BatchRows rows{row, last + 1};
-      const Items items{begin, std::min(region.items.end, rows.end * items_per_batch_row)};
-      execute_batch_rows(rows, items, region.l_begin, region.l_end);
-      begin = items.end;
+  // Does the plan's pieces [begin, end), counted through one slice after the other.
+  void execute(std::int64_t begin, std::int64_t end) {
+    const OperationShape& shape = operation_.shape();
+    const WorkUnits& work = plan_.work;
+    const std::int64_t pieces = work.pieces.count;
+    while (begin < end) {
+      const std::int64_t slice = begin / pieces;
+      // Slices of one piece each are done together.
+      const std::int64_t stop = pieces == 1 ? end : std::min(end, (slice + 1) * pieces);
+      const std::int64_t slices = pieces == 1 ? end - begin : 1;
+      const std::int64_t first_item = slice * work.slice_items;
+      execute_items({first_item, std::min(shape.items(), first_item + slices * work.slice_items)},
+                    work.pieces.first_row(begin - slice * pieces, shape.seq_len),
+                    pieces == 1 ? shape.seq_len : work.pieces.first_row(stop - slice * pieces, shape.seq_len));
+      begin = stop;
     }
   }
 
  private:
+  void execute_items(const Items& all, std::int64_t l_begin, std::int64_t l_end) {
+    if (plan_.reads_at_offsets) return read_at_offsets(all, l_begin, l_end - l_begin);
+    const std::int64_t items_per_batch_row = operation_.shape().items_per_batch_row;
+    for (std::int64_t begin = all.begin; begin < all.end;) {
+      const std::int64_t row = begin / items_per_batch_row;
+      const std::int64_t last = plan_.all_items_share_positions ? (all.end - 1) / items_per_batch_row : row;
+      const BatchRows rows{row, last + 1};
+      const Items items{begin, std::min(all.end, rows.end * items_per_batch_row)};
+      execute_batch_rows(rows, items, l_begin, l_end);
+      begin = items.end;
+    }
+  }
+
   // Does what execute_batch_row() does, in fewer steps, for rows that have an offset and nothing else.
-  void read_at_offsets(const Region& region) {
+  void read_at_offsets(const Items& items, std::int64_t l, std::int64_t count) {
     constexpr std::int64_t most_items = 64;
     const TableView& kept = plan_.rows_found;
-    const std::int64_t count = region.l_end - region.l_begin;
-    const Tile tile{first_column_of(kept), kept.row_stride_bytes, kept.dtype, region.l_begin, count, columns_};
-    for (std::int64_t begin = region.items.begin; begin < region.items.end;) {
-      const std::int64_t end = std::min(region.items.end, begin + most_items);
+    const Tile tile{first_column_of(kept), kept.row_stride_bytes, kept.dtype, l, count, columns_};
+    for (std::int64_t begin = items.begin; begin < items.end;) {
+      const std::int64_t end = std::min(items.end, begin + most_items);
       std::int64_t tile_offsets_bytes[most_items];
       std::int64_t found = 0;
       for (; begin + found < end; ++found) {
-        const std::int64_t position = first_position(call_.placement.positions, begin + found) + region.l_begin;
+        const std::int64_t position = first_position(call_.placement.positions, begin + found) + l;
         // See exists().
         if (position < 0 || position > kept.rows - count) break;
         tile_offsets_bytes[found] = position * kept.row_stride_bytes;
       }
-      const Place next{begin, region.l_begin + plan_.segment_rows};
+      const Place next{begin, l + plan_.segment_rows};
       operation_.apply_to_each(tile, tile_offsets_bytes, {begin, begin + found}, next, workspace_);
       begin += found;
       if (begin < end) {
-        write_invalid({begin, begin + 1}, region.l_begin, count);
+        write_invalid({begin, begin + 1}, l, count);
         ++begin;
       }
     }
@@ -152,22 +163,6 @@ class Executor {
     return kept.data + columns_.first * element_bytes(kept.dtype);
   }
 
-  // Calls on_span over a span's rows, at most a tile of them, and at most those that the source makes together.
-  template <class OnSpan>
-  void for_each_tile_span(const Span& span, const OnSpan& on_span) const {
-    const BlockShape& blocks = call_.source.blocks;
-    const std::int64_t lowest = span.lowest();
-    for (std::int64_t done = 0; done < span.count;) {
-      const std::int64_t to_block_end = blocks.rows_to_end(lowest + done);
-      const std::int64_t at_once = to_block_end == blocks.rows ? blocks.at_once * blocks.rows : to_block_end;
-      const std::int64_t count = std::min({span.count - done, plan_.tile_rows, at_once});
-      const bool is_descending = span.step == Span::Step::descending;
-      const std::int64_t i = is_descending ? span.count - done - count : done;
-      on_span(Span{span.l + i, count, number_of(is_descending ? lowest + done + count - 1 : lowest + done), span.step});
-      done += count;
-    }
-  }
-
   void write_rows(const Span& span, const Target& target) {
     if (span.step != Span::Step::descending) return call_.source.write_rows(span, target, source_scratch_);
     call_.source.write_rows({span.l, span.count, number_of(span.lowest())}, target.reversed(span.count),
@@ -187,18 +182,34 @@ class Executor {
   }
 
   void make_in_tiles(const Items& items, const Span& span) {
-    const DType dtype = operation_.shape().tile_dtype;
-    const auto make = [&](const Span& rows) {
-      const std::int64_t first = add_waiting(items, rows.l, rows.count, plan_.tile_rows);
-      const std::int64_t stride_bytes = plan_.tile_row_stride_bytes;
-      write_rows(rows, {dtype, columns_, tile_ + first * stride_bytes, stride_bytes});
-    };
-    if (!span.is_one_position()) return for_each_tile_span(span, make);
+    if (span.is_one_position()) return make_one_position(items, span);
+    const BlockShape& blocks = call_.source.blocks;  // at once, no more rows than the source makes together
+    const bool is_descending = span.step == Span::Step::descending;
+    const std::int64_t lowest = span.lowest();
+    for (std::int64_t done = 0; done < span.count;) {
+      const std::int64_t to_block_end = blocks.rows_to_end(lowest + done);
+      const std::int64_t at_once = to_block_end == blocks.rows ? blocks.at_once * blocks.rows : to_block_end;
+      const std::int64_t count = std::min({span.count - done, plan_.tile_rows, at_once});
+      const std::int64_t i = is_descending ? span.count - done - count : done;
+      const std::int64_t first = is_descending ? lowest + done + count - 1 : lowest + done;
+      make_in_tile(items, {span.l + i, count, number_of(first), span.step});
+      done += count;
+    }
+  }
+
+  void make_one_position(const Items& items, const Span& span) {
     const Span one{span.l, 1, span.position, Span::Step::ascending, span.coordinates};
-    if (span.count == 1) return make(one);
+    if (span.count == 1) return make_in_tile(items, one);
+    const DType dtype = operation_.shape().tile_dtype;
     apply_waiting(items);
     write_rows(one, {dtype, columns_, tile_, plan_.tile_row_stride_bytes});
     apply({tile_, 0, dtype, span.l, span.count, columns_}, items);
+  }
+
+  void make_in_tile(const Items& items, const Span& rows) {
+    const std::int64_t first = add_waiting(items, rows.l, rows.count, plan_.tile_rows);
+    const std::int64_t stride_bytes = plan_.tile_row_stride_bytes;
+    write_rows(rows, {operation_.shape().tile_dtype, columns_, tile_ + first * stride_bytes, stride_bytes});
   }
 
   void apply(const Tile& tile, const Items& items) {
@@ -270,24 +281,6 @@ class Scratch {
   AlignedBuffer<char> large_;
 };
 
-// Calls on_region over the plan's pieces [begin, end), counted through one slice after the other.
-template <class OnRegion>
-void for_each_region(const WorkUnits& units, const OperationShape& shape, std::int64_t begin, std::int64_t end,
-                     const OnRegion& on_region) {
-  const std::int64_t pieces = units.pieces.count;
-  while (begin < end) {
-    const std::int64_t slice = begin / pieces;
-    // Slices of one piece each are done together.
-    const std::int64_t stop = pieces == 1 ? end : std::min(end, (slice + 1) * pieces);
-    const std::int64_t slices = pieces == 1 ? end - begin : 1;
-    const std::int64_t first_item = slice * units.slice_items;
-    on_region(Region{{first_item, std::min(shape.items(), first_item + slices * units.slice_items)},
-                     units.pieces.first_row(begin - slice * pieces, shape.seq_len),
-                     pieces == 1 ? shape.seq_len : units.pieces.first_row(stop - slice * pieces, shape.seq_len)});
-    begin = stop;
-  }
-}
-
 }  // namespace
 
 void run(const Call& call, Interruption* interruption) {
@@ -309,9 +302,7 @@ void run(const Call& call, Interruption* interruption) {
                      [&](std::int64_t begin, std::int64_t end, int thread) {
                        char* const own = scratch.data() + thread * plan.scratch.bytes;
                        auto& valid_count = *std::launder(reinterpret_cast<ValidCount*>(own + plan.scratch.valid_count));
-                       Executor executor(call, plan, valid_count, columns, own);
-                       for_each_region(plan.work, shape, begin, end,
-                                       [&executor](const Region& region) { executor.execute(region); });
+                       Executor(call, plan, valid_count, columns, own).execute(begin, end);
                        if (plan.access.non_temporal) active_kernels().store_fence();
                      });
     if (!completed) throw Interrupted{};

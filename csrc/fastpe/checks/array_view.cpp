@@ -165,14 +165,6 @@ int seq_axis_of(const ArrayView& array, const std::optional<std::int64_t>& seq_a
   return static_cast<int>(axis);
 }
 
-Axes item_axes_of(const ArrayView& array, int seq_axis) {
-  Axes axes;
-  for (int axis = 0; axis < array.axes - 1; ++axis) {
-    if (axis != seq_axis) axes.add(array.shape[axis], array.strides_bytes[axis]);
-  }
-  return axes;
-}
-
 Rows writable_rows_of(const ArrayView& array, int seq_axis) {
   Rows rows;
   rows.data = array.data;

@@ -108,9 +108,6 @@ void require_shape(const ArrayView& array, const Shape& shape);
 // Which axis is the sequence: seq_axis, or else the last but one.
 int seq_axis_of(const ArrayView& array, const std::optional<std::int64_t>& seq_axis, const char* last_axis);
 
-// The axes of an array but its last one and seq_axis.
-Axes item_axes_of(const ArrayView& array, int seq_axis);
-
 // Rows along seq_axis (-1: one row), columns along the last axis, all other axes items.
 Rows writable_rows_of(const ArrayView& array, int seq_axis);
 ConstRows rows_of(const ArrayView& array, int seq_axis);

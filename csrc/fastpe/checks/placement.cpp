@@ -137,19 +137,6 @@ Extent extent_of(const ArrayView& array, int seq_axis, const char* remedy) {
           remedy};
 }
 
-Shape counted_shape(const PlacementArguments& arguments, std::int64_t count) {
-  Shape shape;
-  if (arguments.offsets.is_given() && arguments.offsets.axes > 0) {
-    shape.add_axis(arguments.offsets.shape[0]);
-  } else if (arguments.lengths.is_given() && arguments.lengths.axes > 0) {
-    shape.add_axis(arguments.lengths.shape[0]);
-  } else if (arguments.valid.is_given() && arguments.valid.axes == 2) {
-    shape.add_axis(arguments.valid.shape[0]);
-  }
-  shape.add_axis(count);
-  return shape;
-}
-
 void require_numbers(const ArrayView& array, Numbers numbers) {
   const bool is_float = array.dtype == DType::float32 || array.dtype == DType::float64;
   if (!is_integer(array.dtype) && !(is_float && numbers == Numbers::integers_or_floats)) {
@@ -227,19 +214,6 @@ Placement placement_at(const PlacementArguments& arguments, const Extent& extent
   }
   set_validity(placement, arguments, extent);
   return placement;
-}
-
-void require_columns(const ArrayView& array, std::optional<std::int64_t> first, std::int64_t d_model) {
-  const std::int64_t columns = array.last();
-  if (columns == 0) return;  // nothing is computed for an empty array
-  if (!first && columns != d_model) {
-    refuse_value(array.name, {"has ", columns, " columns"}, {"d_model, ", d_model},
-                 {"make the encoding for this width"});
-  }
-  if (first && (*first < 0 || *first > d_model - columns)) {
-    refuse_value("first_column", {"is ", *first, ", and ", array.name, " has ", columns, " columns"},
-                 {"columns within d_model, ", d_model});
-  }
 }
 
 }  // namespace fastpe

@@ -35,8 +35,6 @@ struct Extent {
 inline constexpr const char* seq_axis_remedy = "give seq_axis= if the sequence is another axis";
 
 Extent extent_of(const ArrayView& array, int seq_axis, const char* remedy = "");
-// The shape of counted rows: a batch axis comes from the arguments that have one.
-Shape counted_shape(const PlacementArguments& arguments, std::int64_t count);
 
 // ---- Numbers
 
@@ -66,10 +64,5 @@ inline void require_disjoint(const ArrayView& out, const PlacementArguments& arg
   require_disjoint(out, arguments.lengths);
   require_disjoint(out, arguments.cu_seqlens);
 }
-
-// ---- Columns
-
-// An array must hold all d_model columns of the encoding, or some of them, from `first` on. It may have no columns.
-void require_columns(const ArrayView& array, std::optional<std::int64_t> first, std::int64_t d_model);
 
 }  // namespace fastpe

@@ -12,19 +12,22 @@
 namespace fastpe {
 namespace {
 
-void require_numbers(const Factors& factors) {
+void require_factors(const Factors& factors) {
   if (std::isnan(factors.scale)) refuse_value("scale", {"is nan"}, {"a number"});
   if (std::isnan(factors.alpha)) refuse_value("alpha", {"is nan"}, {"a number"});
 }
 
-// Calls use(source) with the learned table where one is given, else with the encoder's columns from first_column on.
-template <class Use>
-void with_source(const SinusoidalEncoding* encoding, const std::optional<TableView>& learned, std::int64_t first_column,
-                 const Use& use) {
-  if (learned) {
-    use(LearnedTable(*learned));
-  } else {
-    use(Sinusoids(encoding->row_cache, first_column));
+// An array must hold all d_model columns of the encoding, or some of them, from `first` on. It may have no columns.
+void require_columns(const ArrayView& array, std::optional<std::int64_t> first, std::int64_t d_model) {
+  const std::int64_t columns = array.last();
+  if (columns == 0) return;  // nothing is computed for an empty array
+  if (!first && columns != d_model) {
+    refuse_value(array.name, {"has ", columns, " columns"}, {"d_model, ", d_model},
+                 {"make the encoding for this width"});
+  }
+  if (first && (*first < 0 || *first > d_model - columns)) {
+    refuse_value("first_column", {"is ", *first, ", and ", array.name, " has ", columns, " columns"},
+                 {"columns within d_model, ", d_model});
   }
 }
 
@@ -45,13 +48,13 @@ void encode(const SinusoidalEncoding& encoding, const EncodeRequest& request, Fr
   const ArrayView out = output_of({request.out, request.dtype, "out", true}, rows.shape, front_end);
   require_disjoint(out, request.placement);
   const Write write(writable_rows_of(out, rows.row_axes - 1), !request.out.is_given());
-  front_end.run({Sinusoids(encoding.row_cache, 0), write, rows.placement, request.max_threads});
+  front_end.run({Sinusoids(encoding.row_cache), write, rows.placement, request.max_threads});
 }
 
 void add(const SinusoidalEncoding* encoding, const AddRequest& request, FrontEnd& front_end) {
   const ArrayView &x = request.x, &table = request.table;
   require_one_placement(request.placement);
-  require_numbers(request.factors);
+  require_factors(request.factors);
   const DType dtype = dtype_of(x);
   const int seq_axis = seq_axis_of(x, request.seq_axis, "d_model");
   request.is_in_place ? require_writable(x, "add(.., out=)") : require_readable(x);
@@ -69,15 +72,15 @@ void add(const SinusoidalEncoding* encoding, const AddRequest& request, FrontEnd
     require_disjoint(out, table);
   }
   const Add add(rows_of(x, seq_axis), writable_rows_of(out, seq_axis), extent.batch_rows, request.factors, is_new);
-  with_source(encoding, learned, request.first_column.value_or(0),
-              [&](const Source& source) { front_end.run({source, add, placement, request.max_threads}); });
+  const auto run = [&](const Source& source) { front_end.run({source, add, placement, request.max_threads}); };
+  learned ? run(LearnedTable(*learned)) : run(Sinusoids(encoding->row_cache, request.first_column.value_or(0)));
 }
 
 void embed(const SinusoidalEncoding& encoding, const EmbedRequest& request, FrontEnd& front_end) {
   const ArrayView &ids = request.ids, &table = request.table, &position_table = request.position_table;
   PlacementArguments placement_given = request.placement;
   require_one_placement(placement_given);
-  require_numbers(request.factors);
+  require_factors(request.factors);
   if (is_integer(table.dtype) && is_written(ids.dtype)) {
     refuse_type("ids", {"has dtype ", name_of(ids.dtype), ", and table ", name_of(table.dtype)},
                 {"ids, and then the rows of the vocabulary"}, {"pass embed(ids, table)"});
@@ -105,10 +108,12 @@ void embed(const SinusoidalEncoding& encoding, const EmbedRequest& request, Fron
   const Placement placement = placement_of(placement_given, extent, encoding.first_position);
   require_disjoint(out, request.placement);
   for (const ArrayView* each : {&ids, &table, &position_table}) require_disjoint(out, *each);
-  const Gather gather(vocabulary, numbers, item_axes_of(out, seq_axis), writable_rows_of(out, seq_axis),
-                      extent.batch_rows, request.factors, !request.out.is_given());
-  with_source(&encoding, learned, 0,
-              [&](const Source& source) { front_end.run({source, gather, placement, request.max_threads}); });
+  Axes id_axes;
+  for (int axis = 0; axis + 1 < ids.axes; ++axis) id_axes.add(ids.shape[axis], ids.strides_bytes[axis]);
+  const Gather gather(vocabulary, numbers, id_axes, writable_rows_of(out, seq_axis), extent.batch_rows, request.factors,
+                      !request.out.is_given());
+  const auto run = [&](const Source& source) { front_end.run({source, gather, placement, request.max_threads}); };
+  learned ? run(LearnedTable(*learned)) : run(Sinusoids(encoding.row_cache));
 }
 
 }  // namespace fastpe

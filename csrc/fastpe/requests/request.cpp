@@ -7,6 +7,23 @@
 #include "fastpe/error.h"
 
 namespace fastpe {
+namespace {
+
+// The shape of counted rows: a batch axis comes from the arguments that have one.
+Shape counted_shape(const PlacementArguments& arguments, std::int64_t count) {
+  Shape shape;
+  if (arguments.offsets.is_given() && arguments.offsets.axes > 0) {
+    shape.add_axis(arguments.offsets.shape[0]);
+  } else if (arguments.lengths.is_given() && arguments.lengths.axes > 0) {
+    shape.add_axis(arguments.lengths.shape[0]);
+  } else if (arguments.valid.is_given() && arguments.valid.axes == 2) {
+    shape.add_axis(arguments.valid.shape[0]);
+  }
+  shape.add_axis(count);
+  return shape;
+}
+
+}  // namespace
 
 ArrayView output_of(const Output& output, const Shape& shape, FrontEnd& front_end) {
   ArrayView view = output.given;

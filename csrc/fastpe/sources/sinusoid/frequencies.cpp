@@ -82,13 +82,14 @@ Frequencies make_frequencies(const WantedFrequencies& wanted) {
     }
   } else if (wanted.frequency_count > 0) {
     require_representable(wanted.frequency_scale, 0, wanted.arguments);
-    const bool varies = wanted.frequency_count > 1 && wanted.frequency_scale != 0.0;
-    const double exponent =
-        varies ? static_cast<double>(wanted.frequency_count - 1) / wanted.exponent_denominator : 0.0;
-    if (varies) require_divisor(wanted.exponent_denominator);
-    const double last = wanted.frequency_scale * std::pow(wanted.base, -exponent);
-    if (varies) require_power(last, wanted.frequency_count - 1, wanted.arguments);
-    const ScaledWide ratio = varies ? ratio_of(wanted.base, wanted.exponent_denominator) : ScaledWide::of_double(1.0);
+    ScaledWide ratio = ScaledWide::of_double(1.0);
+    if (wanted.frequency_count > 1 && wanted.frequency_scale != 0.0) {
+      require_divisor(wanted.exponent_denominator);
+      const std::int64_t last = wanted.frequency_count - 1;
+      const double exponent = static_cast<double>(last) / wanted.exponent_denominator;
+      require_power(wanted.frequency_scale * std::pow(wanted.base, -exponent), last, wanted.arguments);
+      ratio = ratio_of(wanted.base, wanted.exponent_denominator);
+    }
     const double sign = wanted.frequency_scale < 0 ? -1.0 : 1.0;
     ScaledWide radians = ScaledWide::of_double(std::fabs(wanted.frequency_scale));
     for (std::int64_t k = 0; k < wanted.frequency_count; ++k) {
