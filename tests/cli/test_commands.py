@@ -53,6 +53,9 @@ def test_conventions(capsys: Capture) -> None:
     assert capsys.readouterr().out.startswith("mlx:")
     refused("conventions mlxx", capsys, "mlx", code=2)
     refused("conventions whisper", capsys, "fastpe conventions", code=2)
+    refused("conventions clip", capsys, "'mae2d' serves", "'vit' serves", code=2)
+    refused("conventions siglip-2", capsys, "'siglip2' serves", code=2)
+    refused("conventions loftrr", capsys, "did you mean 'loftr'?", code=2)
 
 
 # ---- what is refused, by exit code and what is named

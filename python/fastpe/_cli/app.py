@@ -12,7 +12,9 @@ import numpy as np
 import typer
 
 import fastpe
+from fastpe._arguments import shown
 from fastpe._cli import embeddings, options, plot, tables
+from fastpe._errors import refused
 
 
 def info(as_json: Annotated[bool, options.option("Print JSON for other programs.", None, "--json")] = False) -> None:
@@ -29,11 +31,19 @@ def conventions(
     ] = None,
 ) -> None:
     """List the conventions, or show the one called NAME."""
-    found = [str(preset) for preset in fastpe.conventions.values() if convention in (None, preset.name)]
-    found += [f"grid {preset}" for preset in fastpe.grid_conventions.values() if convention in (None, preset.name)]
-    found += [f"resize {preset}" for preset in fastpe.resize_conventions.values() if convention in (None, preset.name)]
-    if not found:
-        fastpe.conventions._find(convention)  # which says what is probably meant
+    kinds: dict[str, Any] = {
+        "": fastpe.conventions,
+        "grid ": fastpe.grid_conventions,
+        "resize ": fastpe.resize_conventions,
+    }
+    presets = ((word, preset) for word, kind in kinds.items() for preset in kind.values())
+    found = [f"{word}{preset}" for word, preset in presets if convention in (None, preset.name)]
+    if convention is not None and not found:
+        if serving := [each for kind in kinds.values() for each in kind._serving(convention)]:
+            what = f"is {shown(convention)}, which is not known"
+            raise refused(ValueError, "convention", what, remedy="; ".join(serving))
+        # `_find` says what is probably meant.
+        next((kind for kind in kinds.values() if kind._guess(convention)), fastpe.conventions)._find(convention)
     print("\n\n".join(found))
 
 
