@@ -268,21 +268,35 @@ def test_hostile_metadata_are_refused_before_a_chunk_is_read(
     refused("add x.zarr -o out/y.zarr", capsys, "" if "shape" in fields or "chunks" in fields else "x.zarr")
 
 
-@pytest.mark.parametrize("codecs", [{"compressor": {"id": "runs"}}, {"filters": [{"id": "runs"}]}])
+class Codec2(numcodecs.abc.Codec):  # type: ignore[name-defined, misc]
+    codec_id = "runs"
+
+    def decode(self, *_: Any) -> None:
+        os.mkdir("ran")
+
+    encode = decode
+
+
+METHODS = {"to_dict": lambda _: {"name": "pickle"}, "from_dict": classmethod(lambda cls, _: cls())}
+Codec3: Any = type("Codec3", (zarr.codecs.Crc32cCodec,), METHODS)
+
+
+@pytest.mark.parametrize(
+    ("zarr_format", "name", "fields"),
+    [
+        *((2, "runs", fields) for fields in ({"compressor": {"id": "runs"}}, {"filters": [{"id": "runs"}]})),
+        (3, "pickle", {"codecs": [BYTES, {"name": "pickle"}]}),
+        *((3, "pickle", shards([1, 2], **{key: [BYTES, {"name": "pickle"}]})) for key in ("codecs", "index_codecs")),
+    ],
+    ids=str,
+)
 def test_a_codec_that_zarr_knows_is_refused_by_name(
-    codecs: dict[str, Any], monkeypatch: pytest.MonkeyPatch, capsys: Capture
+    zarr_format: int, name: str, fields: dict[str, Any], monkeypatch: pytest.MonkeyPatch, capsys: Capture
 ) -> None:
-    class Runs(numcodecs.abc.Codec):  # type: ignore[name-defined, misc]
-        codec_id = "runs"
-
-        def decode(self, *_: Any) -> None:
-            os.mkdir("ran")
-
-        encode = decode
-
-    monkeypatch.setitem(numcodecs.registry.codec_registry, "runs", Runs)
-    write_store({".zarray": array_of(2, **codecs)})
-    refused("add x.zarr -o y.zarr", capsys, "x.zarr has the codec runs, expected")
+    monkeypatch.setitem(numcodecs.registry.codec_registry, "runs", Codec2)
+    zarr.registry.register_codec("pickle", Codec3)
+    write_store({"zarr.json" if zarr_format == 3 else ".zarray": array_of(zarr_format, **fields)})
+    refused("add x.zarr -o y.zarr", capsys, f"x.zarr has the codec {name}, expected")
 
 
 GROUP = {"zarr_format": 3, "node_type": "group"}
