@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Grids and points beside their formulas, which test_conventions_page.py holds them against."""
+"""Grids and points beside their formulas, which test_pages.py holds them against."""
 
 from __future__ import annotations
 

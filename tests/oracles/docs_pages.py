@@ -15,7 +15,6 @@ import numpy.typing as npt
 import fastpe
 
 DOCS = pathlib.Path(__file__).parents[2] / "docs"
-PAGE = DOCS / "conventions.md"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -28,13 +27,16 @@ class Row:
         return np.asarray(eval(self.call, names | variables))
 
 
+def cells_of(page: str, columns: int) -> list[list[str]]:
+    """The rows below the head of each table with this number of columns."""
+    lines = (DOCS / page).read_text(encoding="utf-8").splitlines()
+    cells = [[cell.strip() for cell in line.strip("|").split(" | ")] for line in lines if line.startswith("| ")]
+    return [row for row in cells if len(row) == columns and row[0] not in ("System", "Engine", "Model")]
+
+
 def rows() -> dict[str, Row]:
     result: dict[str, Row] = {}
-    for line in PAGE.read_text(encoding="utf-8").splitlines():
-        cells = [cell.strip() for cell in line.strip("|").split(" | ")]
-        if not line.startswith("| ") or len(cells) != 4 or cells[0] == "System":
-            continue
-        system, call, angles, _ = cells
+    for system, call, angles, _ in cells_of("conventions.md", 4):
         assert system not in result, f"{system} has two rows"
         assert call.startswith("`fastpe.")
         assert call.endswith("`")
@@ -46,13 +48,10 @@ def rows() -> dict[str, Row]:
 def engine_calls() -> dict[str, str]:
     """The call of each engine of docs/engines.md."""
     result: dict[str, str] = {}
-    for line in (DOCS / "engines.md").read_text(encoding="utf-8").splitlines():
-        cells = [cell.strip() for cell in line.strip("|").split(" | ")]
-        if line.startswith("| ") and len(cells) == 6 and cells[0] != "Engine":
-            engine, call, *_ = cells
-            assert engine not in result, f"{engine} has two rows"
-            assert "`" not in call[1:-1], call
-            result[engine.replace("`", "")] = call.strip("`")
+    for engine, call, *_ in cells_of("engines.md", 6):
+        assert engine not in result, f"{engine} has two rows"
+        assert "`" not in call[1:-1], call
+        result[engine.replace("`", "")] = call.strip("`")
     return result
 
 

@@ -44,98 +44,91 @@ def tensor(array: Any) -> Any:
     return importlib.import_module("torch").from_numpy(np.array(array))
 
 
-def of_weight(module: Any, name: str, ids: Array) -> Any:
-    """A frozen table whose first row belongs to position 0."""
-    return getattr(module, name)(ids.shape[1], WIDTH).create_weight()
+def of_fsmt(made: Any, ids: Array) -> Any:
+    table = made(64, WIDTH, 1)
+    table.make_weight(64, WIDTH, 1)
+    return table(tensor(ids))[0]
 
 
-def of_ids(module: Any, name: str, ids: Array, padding: int = 1) -> Any:
-    return getattr(module, name)(64, WIDTH, padding)(tensor(ids))[0]
-
-
-def of_fsmt(module: Any, name: str, ids: Array) -> Any:
-    made = getattr(module, name)(64, WIDTH, 1)
-    made.make_weight(64, WIDTH, 1)
-    return made(tensor(ids))[0]
-
-
-def of_positions(module: Any, name: str, ids: Array, *arguments: Any) -> Any:
-    """Takes the positions themselves."""
-    made = getattr(module, name)(64, WIDTH, *arguments)
-    rows = made(tensor(np.arange(ids.shape[1]))[None])
-    return rows[0]
-
-
-def of_embeddings(module: Any, name: str, ids: Array, *arguments: Any) -> Any:
-    made = getattr(module, name)(*arguments)
-    rows = made(tensor(np.zeros((1, ids.shape[1], WIDTH), np.float32)))
-    return rows.reshape(-1, WIDTH)
-
-
-def of_codebooks(module: Any, name: str, ids: Array) -> Any:
-    return getattr(module, name)(64, WIDTH)(tensor(ids[:, None]))
-
-
-def of_buffer(module: Any, name: str, ids: Array) -> Any:
-    return getattr(module, name)(ids.shape[1], WIDTH).positional_embedding
-
-
-def of_out(module: Any, name: str, ids: Array) -> Any:
+def of_out(made: Any, ids: Array) -> Any:
     out = tensor(np.zeros((ids.shape[1], WIDTH), np.float32))
-    getattr(module, name)(ids.shape[1], WIDTH, out=out)
+    made(ids.shape[1], WIDTH, out=out)
     return out
 
 
-def of_function(module: Any, name: str, ids: Array) -> Any:
-    return getattr(module, name)(ids.shape[1], WIDTH).reshape(-1, WIDTH)
-
-
-def of_config(module: Any, name: str, ids: Array) -> Any:
+def of_config(made: Any, ids: Array) -> Any:
     config = types.SimpleNamespace(hidden_size=WIDTH, max_position_embeddings=64, min_timescale=1, max_timescale=10000)
-    made = getattr(module, name)(config)
-    return made(ids.shape[1])[0] if name.startswith("TimesFm") else made(tensor(np.arange(ids.shape[1])))
+    length = ids.shape[1]
+    return made(config)(length)[0] if made.__name__.startswith("TimesFm") else made(config)(tensor(np.arange(length)))
 
 
-# The folder, the class or function that makes the rows, and how to call it.
-MADE: dict[str, tuple[str, str, Callable[..., Any]]] = {
-    "autoformer": ("autoformer", "AutoformerSinusoidalPositionalEmbedding", of_weight),
-    "informer": ("informer", "InformerSinusoidalPositionalEmbedding", of_weight),
-    "time_series_transformer": ("time_series_transformer", "TimeSeriesSinusoidalPositionalEmbedding", of_weight),
-    "marian": ("marian", "MarianSinusoidalPositionalEmbedding", of_weight),
-    "pegasus": ("pegasus", "PegasusSinusoidalPositionalEmbedding", of_weight),
-    "fsmt": ("fsmt", "SinusoidalPositionalEmbedding", of_fsmt),
-    "m2m_100": ("m2m_100", "M2M100SinusoidalPositionalEmbedding", of_ids),
-    "nllb-moe": ("nllb_moe", "NllbMoeSinusoidalPositionalEmbedding", of_ids),
-    "kosmos_2_text_model": ("kosmos2", "Kosmos2TextSinusoidalPositionalEmbedding", of_ids),
-    "kosmos_2_5_text_model": ("kosmos2_5", "Kosmos2_5TextSinusoidalPositionalEmbedding", of_ids),
-    "speech_to_text": ("speech_to_text", "Speech2TextSinusoidalPositionalEmbedding", of_ids),
-    "speecht5": ("speecht5", "SpeechT5SinusoidalPositionalEmbedding", of_ids),
-    "trocr": ("trocr", "TrOCRSinusoidalPositionalEmbedding", of_ids),
-    "seamless_m4t": ("seamless_m4t", "SeamlessM4TSinusoidalPositionalEmbedding", functools.partial(of_ids, padding=0)),
-    "seamless_m4t_v2": ("seamless_m4t_v2", "SeamlessM4Tv2SinusoidalPositionalEmbedding", functools.partial(of_ids,
-        padding=0)),
-    "xglm": ("xglm", "XGLMSinusoidalPositionalEmbedding", lambda *call: of_positions(*call, 1)),
-    "canary_decoder": ("canary", "CanaryPositionalEmbedding", of_positions),
-    "musicgen_decoder": ("musicgen", "MusicgenSinusoidalPositionalEmbedding", of_codebooks),
-    "musicgen_melody_decoder": ("musicgen_melody", "MusicgenMelodySinusoidalPositionalEmbedding",
-        lambda *call: of_embeddings(*call, 64, WIDTH)),
-    "pegasus_x": ("pegasus_x", "PegasusXSinusoidalPositionalEmbedding", lambda *call: of_embeddings(*call, WIDTH)),
-    "fun_asr_nano_encoder": ("fun_asr_nano", "FunAsrNanoPositionEmbedding", lambda *call: of_embeddings(*call, 64,
-        WIDTH)),
-    "qwen2_5_omni_audio_encoder": ("qwen2_5_omni", "SinusoidsPositionEmbedding", of_buffer),
-    "qwen3_asr_encoder": ("qwen3_asr", "SinusoidsPositionEmbedding", of_buffer),
-    "qwen3_omni_moe_audio_encoder": ("qwen3_omni_moe", "SinusoidsPositionEmbedding", of_buffer),
-    "xlm": ("xlm", "create_sinusoidal_embeddings", of_out),
-    "flaubert": ("flaubert", "create_sinusoidal_embeddings", of_out),
-    "distilbert": ("distilbert", "_create_sinusoidal_embeddings", of_out),
-    "ctrl": ("ctrl", "positional_encoding", lambda module, name, ids: module.positional_encoding(ids.shape[1], WIDTH,
-        None)),
-    "whisper": ("whisper", "sinusoids", of_function),
-    "videomae": ("videomae", "get_sinusoid_encoding_table", of_function),
-    "videoprism_text_model": ("videoprism", "create_sinusoidal_positions", of_function),
-    "tipsv2_text_model": ("tipsv2", "Tipsv2SinusoidalPositionalEmbedding", of_config),
-    "timesfm": ("timesfm", "TimesFmPositionalEmbedding", of_config),
-}  # fmt: skip
+def of_embeddings(*arguments: Any) -> Callable[..., Any]:
+    return lambda made, ids: made(*arguments)(tensor(np.zeros((1, ids.shape[1], WIDTH), np.float32))).reshape(-1, WIDTH)
+
+
+def of_positions(*arguments: Any) -> Callable[..., Any]:
+    """Takes the positions themselves."""
+    return lambda made, ids: made(64, WIDTH, *arguments)(tensor(np.arange(ids.shape[1]))[None])[0]
+
+
+# How a class or function makes rows; a frozen table's first row belongs to position 0.
+HOW: dict[str, Callable[[Any, Array], Any]] = {
+    "weight": lambda made, ids: made(ids.shape[1], WIDTH).create_weight(),
+    "ids": lambda made, ids: made(64, WIDTH, 1)(tensor(ids))[0],
+    "ids, padded with 0": lambda made, ids: made(64, WIDTH, 0)(tensor(ids))[0],
+    "codebooks": lambda made, ids: made(64, WIDTH)(tensor(ids[:, None])),
+    "buffer": lambda made, ids: made(ids.shape[1], WIDTH).positional_embedding,
+    "function": lambda made, ids: made(ids.shape[1], WIDTH).reshape(-1, WIDTH),
+    "function of a dtype": lambda made, ids: made(ids.shape[1], WIDTH, None),
+    "config": of_config,
+    "embeddings": of_embeddings(WIDTH),
+    "embeddings of 64": of_embeddings(64, WIDTH),
+    "fsmt": of_fsmt,
+    "out": of_out,
+    "positions": of_positions(),
+    "positions, padded with 1": of_positions(1),
+}
+# The folder, the class or function in it, and how it makes rows.
+MADE = {
+    "autoformer": ("autoformer", "AutoformerSinusoidalPositionalEmbedding", "weight"),
+    "informer": ("informer", "InformerSinusoidalPositionalEmbedding", "weight"),
+    "time_series_transformer": ("time_series_transformer", "TimeSeriesSinusoidalPositionalEmbedding", "weight"),
+    "marian": ("marian", "MarianSinusoidalPositionalEmbedding", "weight"),
+    "pegasus": ("pegasus", "PegasusSinusoidalPositionalEmbedding", "weight"),
+    "fsmt": ("fsmt", "SinusoidalPositionalEmbedding", "fsmt"),
+    "m2m_100": ("m2m_100", "M2M100SinusoidalPositionalEmbedding", "ids"),
+    "nllb-moe": ("nllb_moe", "NllbMoeSinusoidalPositionalEmbedding", "ids"),
+    "kosmos_2_text_model": ("kosmos2", "Kosmos2TextSinusoidalPositionalEmbedding", "ids"),
+    "kosmos_2_5_text_model": ("kosmos2_5", "Kosmos2_5TextSinusoidalPositionalEmbedding", "ids"),
+    "speech_to_text": ("speech_to_text", "Speech2TextSinusoidalPositionalEmbedding", "ids"),
+    "speecht5": ("speecht5", "SpeechT5SinusoidalPositionalEmbedding", "ids"),
+    "trocr": ("trocr", "TrOCRSinusoidalPositionalEmbedding", "ids"),
+    "seamless_m4t": ("seamless_m4t", "SeamlessM4TSinusoidalPositionalEmbedding", "ids, padded with 0"),
+    "seamless_m4t_v2": ("seamless_m4t_v2", "SeamlessM4Tv2SinusoidalPositionalEmbedding", "ids, padded with 0"),
+    "xglm": ("xglm", "XGLMSinusoidalPositionalEmbedding", "positions, padded with 1"),
+    "canary_decoder": ("canary", "CanaryPositionalEmbedding", "positions"),
+    "musicgen_decoder": ("musicgen", "MusicgenSinusoidalPositionalEmbedding", "codebooks"),
+    "musicgen_melody_decoder": ("musicgen_melody", "MusicgenMelodySinusoidalPositionalEmbedding", "embeddings of 64"),
+    "pegasus_x": ("pegasus_x", "PegasusXSinusoidalPositionalEmbedding", "embeddings"),
+    "fun_asr_nano_encoder": ("fun_asr_nano", "FunAsrNanoPositionEmbedding", "embeddings of 64"),
+    "qwen2_5_omni_audio_encoder": ("qwen2_5_omni", "SinusoidsPositionEmbedding", "buffer"),
+    "qwen3_asr_encoder": ("qwen3_asr", "SinusoidsPositionEmbedding", "buffer"),
+    "qwen3_omni_moe_audio_encoder": ("qwen3_omni_moe", "SinusoidsPositionEmbedding", "buffer"),
+    "xlm": ("xlm", "create_sinusoidal_embeddings", "out"),
+    "flaubert": ("flaubert", "create_sinusoidal_embeddings", "out"),
+    "distilbert": ("distilbert", "_create_sinusoidal_embeddings", "out"),
+    "ctrl": ("ctrl", "positional_encoding", "function of a dtype"),
+    "whisper": ("whisper", "sinusoids", "function"),
+    "videomae": ("videomae", "get_sinusoid_encoding_table", "function"),
+    "videoprism_text_model": ("videoprism", "create_sinusoidal_positions", "function"),
+    "tipsv2_text_model": ("tipsv2", "Tipsv2SinusoidalPositionalEmbedding", "config"),
+    "timesfm": ("timesfm", "TimesFmPositionalEmbedding", "config"),
+}
+
+
+def rows_of(model_type: str, ids: Array) -> Array:
+    folder, name, how = MADE[model_type]
+    return np.asarray(HOW[how](getattr(modeling(folder), name), ids).detach())
 
 
 def config_of(model_type: str) -> dict[str, Any]:
@@ -150,11 +143,9 @@ def test_every_type_is_compared() -> None:
 
 @pytest.mark.parametrize("model_type", MADE)
 def test_rows(model_type: str) -> None:
-    folder, name, made = MADE[model_type]
-    theirs = np.asarray(made(modeling(folder), name, IDS).detach())
     encoding = fastpe.PositionalEncoding.from_config(config_of(model_type))
     # Angles of LENGTH positions are rounded to float32.
-    np.testing.assert_allclose(encoding.encode(LENGTH), theirs, rtol=0, atol=LENGTH * 2.0**-22)
+    np.testing.assert_allclose(encoding.encode(LENGTH), rows_of(model_type, IDS), rtol=0, atol=LENGTH * 2.0**-22)
 
 
 PADDED = [model_type for model_type, row in table()["sinusoids"].items() if "padding" in row]
@@ -162,15 +153,12 @@ PADDED = [model_type for model_type, row in table()["sinusoids"].items() if "pad
 
 @pytest.mark.parametrize("model_type", PADDED)
 def test_padding_is_not_counted(model_type: str) -> None:
-    folder, name, made = MADE[model_type]
     encoding = fastpe.PositionalEncoding.from_config(config_of(model_type))
     for where in (slice(0, 5), slice(-5, None)):
         ids = IDS.copy()
         ids[:, where] = encoding.padding_idx
-        theirs = np.asarray(made(modeling(folder), name, ids).detach())
-        valid = ids != encoding.padding_idx
-        ours = encoding.add(np.zeros((1, LENGTH, WIDTH), np.float32), valid=valid)
-        np.testing.assert_allclose(ours[0], theirs, rtol=0, atol=LENGTH * 2.0**-22)
+        ours = encoding.add(np.zeros((1, LENGTH, WIDTH), np.float32), valid=ids != encoding.padding_idx)
+        np.testing.assert_allclose(ours[0], rows_of(model_type, ids), rtol=0, atol=LENGTH * 2.0**-22)
 
 
 def test_defaults_and_scales_of_the_classes() -> None:
@@ -292,23 +280,17 @@ def first_rows(model_type: str, **given: Any) -> list[int]:
         place, _, name = path.rpartition(".")
         module = importlib.import_module(f"transformers.models.{place}")
         model = getattr(module, name)(config).eval()
+        run = model
         if name == "LayoutLMv2Embeddings":
-            run = functools.partial(
-                module.LayoutLMv2Model._calc_text_embeddings, types.SimpleNamespace(embeddings=model)
-            )
-        else:
-            run = model
+            owner = types.SimpleNamespace(embeddings=model)
+            run = functools.partial(module.LayoutLMv2Model._calc_text_embeddings, owner)
         rows = looked_up(torch, model, lambda: run(**inputs(config)))
         return rows or [added(torch, model, lambda: run(**inputs(config)))]
     for source in sorted(folder.glob("modeling_*.py")):
         module = importlib.import_module(f"transformers.models.{folder.name}.{source.stem}")
         for name, model in sorted(vars(module).items(), key=lambda item: len(item[0])):
-            is_model = (
-                inspect.isclass(model)
-                and name.endswith(("Model", "Decoder", "ForCausalLM"))
-                and "PreTrained" not in name
-            )
-            if is_model and getattr(model, "config_class", None) is kind:
+            is_whole = name.endswith(("Model", "Decoder", "ForCausalLM")) and "PreTrained" not in name
+            if is_whole and getattr(model, "config_class", None) is kind:
                 made = model(config).eval()
                 rows = looked_up(torch, made, functools.partial(made, **usual_inputs(made, config)))
                 if rows:

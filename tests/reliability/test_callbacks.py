@@ -4,7 +4,8 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator
+import functools
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -18,12 +19,15 @@ from ..oracles.refusals import naming
 Change = Callable[[], None]
 
 
-class Number:
-    """A number, an index and an array that does something first."""
+class Acting:
+    """What a caller may give in place of a value, and that does something first."""
 
     def __init__(self, change: Change, value: Any = 1) -> None:
-        self.change = change
-        self.value = value
+        self.change, self.value = change, value
+
+
+class Number(Acting):
+    """A number, and an index."""
 
     def __float__(self) -> float:
         self.change()
@@ -34,29 +38,32 @@ class Number:
         return int(self.value)
 
 
-class AsArray:
+class AsArray(Acting):
     """An array-like that does something when it is converted."""
-
-    def __init__(self, change: Change, values: Any) -> None:
-        self.change = change
-        self.values = values
 
     def __array__(self, dtype: Any = None, copy: Any = None) -> Array:
         self.change()
-        return np.asarray(self.values)
+        return np.asarray(self.value)
 
 
-class WithInterface:
+class WithInterface(Acting):
     """An array that does something whenever its interface is read."""
 
-    def __init__(self, change: Change, array: Array) -> None:
-        self.change = change
-        self.array = array
-
     @property
-    def __array_interface__(self) -> dict[str, Any]:
+    def __array_interface__(self) -> Any:
         self.change()
-        return self.array.__array_interface__
+        return self.value.__array_interface__
+
+
+class Tuple(Acting):
+    """A sequence of numbers that does something when it is read."""
+
+    def __len__(self) -> int:
+        return len(self.value)
+
+    def __getitem__(self, at: int) -> Any:
+        self.change()
+        return self.value[at]
 
 
 class Subclass(np.ndarray):
@@ -78,44 +85,16 @@ class Subclass(np.ndarray):
         raise TypeError
 
 
-class Tuple:
-    """A sequence of numbers that does something when it is read."""
-
-    def __init__(self, change: Change, values: list[Any]) -> None:
-        self.change = change
-        self.values = values
-
-    def __len__(self) -> int:
-        return len(self.values)
-
-    def __getitem__(self, at: int) -> Any:
-        self.change()
-        return self.values[at]
-
-
-def changes_of(array: Any) -> Iterator[Change]:
-    """What a caller's code may do to an array: another shape, other strides, another dtype."""
-    size = array.size
-
-    def set_shape(shape: tuple[int, ...]) -> None:
-        array.shape = shape
-
-    def set_dtype(dtype: Any) -> None:
-        array.dtype = dtype
-
-    def set_strides() -> None:
-        array.strides = (0,) * array.ndim
-
-    yield lambda: set_shape((size, 1))
-    yield lambda: set_shape((1, size))
-    yield lambda: set_shape((size,))
-    yield lambda: set_shape((1, 1, 1, size))
-    yield lambda: set_dtype(np.int8)
-    yield lambda: set_dtype(np.complex64 if array.itemsize == 8 else np.bool_)
-    yield set_strides
-
-
-KINDS_OF_CHANGE = 7
+# What a caller's code may do to an array: another shape, other strides, another dtype.
+CHANGES: list[Callable[[Any], tuple[str, Any]]] = [
+    lambda array: ("shape", (array.size, 1)),
+    lambda array: ("shape", (1, array.size)),
+    lambda array: ("shape", (array.size,)),
+    lambda array: ("shape", (1, 1, 1, array.size)),
+    lambda array: ("dtype", np.int8),
+    lambda array: ("dtype", np.complex64 if array.itemsize == 8 else np.bool_),
+    lambda array: ("strides", (0,) * array.ndim),
+]
 
 
 # Each array is the start of one that goes on, so that what is read beyond it is known: NaN, or an id out of range.
@@ -144,6 +123,7 @@ class Arrays:
 NAMES = list(vars(Arrays()))
 encoding: Any = fastpe.PositionalEncoding(16, max_len=64)
 rope: Any = fastpe.RotaryEmbedding(16, interleaved=True, max_len=64)
+rotate_ = functools.partial(rope.rotate_, seq_axis=-2)
 spatial: Any = fastpe.RotaryEmbedding(16, interleaved=False, frequency_axes=[0, 0, 0, 0, 1, 1, 1, 1], max_len=64)
 
 # Each with one array to reshape, and one argument for the code that does it.
@@ -160,24 +140,16 @@ CALLS: dict[str, Callable[[Arrays, Change], Any]] = {
     "add out": lambda a, c: encoding.add(a.x, out=WithInterface(c, a.out)),
     "add subclass": lambda a, c: encoding.add(a.x, out=subclass(a.out, c)),
     "add x": lambda a, c: encoding.add(WithInterface(c, a.x), table=a.table, out=a.out),
-    "encode positions": lambda a, c: encoding.encode(
-        AsArray(c, np.arange(32.0).reshape(4, 8)), valid=a.valid, out=a.out
-    ),
+    "encode positions": lambda a, c: encoding.encode(AsArray(c, np.ones((4, 8))), valid=a.valid, out=a.out),
     "encode count": lambda a, c: encoding.encode(Number(c, 8), offset=a.offset, lengths=a.lengths, out=a.out),
     "encode out": lambda a, c: encoding.encode(a.positions, lengths=a.lengths, out=WithInterface(c, a.out)),
     "encode subclass": lambda a, c: encoding.encode(a.positions, out=subclass(a.out, c)),
     "embed ids": lambda a, c: encoding.embed(AsArray(c, np.zeros((4, 8), int)), a.table, valid=a.valid, out=a.out),
     "embed table": lambda a, c: encoding.embed(a.ids, WithInterface(c, a.table), lengths=a.lengths),
     "embed position_table": lambda a, c: encoding.embed(a.ids, a.table, position_table=WithInterface(c, a.table)),
-    "rotate_ x": lambda a, c: rope.rotate_(
-        WithInterface(c, a.x), a.out, positions=a.positions, valid=a.valid, seq_axis=-2
-    ),
-    "rotate_ other": lambda a, c: rope.rotate_(
-        a.x, WithInterface(c, a.out), offset=a.offset, lengths=a.lengths, seq_axis=-2
-    ),
-    "rotate_ offsets": lambda a, c: rope.rotate_(
-        a.x, a.out, lengths=a.lengths, offset=AsArray(c, [0, 1, 2, 3]), seq_axis=-2
-    ),
+    "rotate_ x": lambda a, c: rotate_(WithInterface(c, a.x), a.out, positions=a.positions, valid=a.valid),
+    "rotate_ other": lambda a, c: rotate_(a.x, WithInterface(c, a.out), offset=a.offset, lengths=a.lengths),
+    "rotate_ offsets": lambda a, c: rotate_(a.x, a.out, lengths=a.lengths, offset=AsArray(c, [0, 1, 2, 3])),
     "rotate_ coordinates": lambda a, c: spatial.rotate_(a.x, a.out, positions=AsArray(c, np.ones((8, 2))), seq_axis=-2),
     "rotate out": lambda a, c: rope.rotate(a.x, positions=a.positions, out=WithInterface(c, a.out), seq_axis=-2),
     "rotate subclass": lambda a, c: rope.rotate(a.x, out=subclass(a.out, c), seq_axis=-2),
@@ -220,7 +192,7 @@ def subclass(array: Array, change: Change) -> Any:
     ],
 )
 def test_no_call_reads_or_writes_outside_of_an_array_reshaped_meanwhile(call: str, name: str) -> None:
-    for kind in range(KINDS_OF_CHANGE):
+    for kind, changed in enumerate(CHANGES):
         arrays = Arrays()
         array = getattr(arrays, name)
         memory = {each: arrays.memory(each) for each in NAMES}
@@ -228,12 +200,12 @@ def test_no_call_reads_or_writes_outside_of_an_array_reshaped_meanwhile(call: st
         before = {each: memory[each].copy() for each in NAMES}
         done: list[int] = []
 
-        def change(done: list[int] = done, array: Array = array, kind: int = kind) -> None:
+        def change(done: list[int] = done, array: Array = array, changed: Any = changed) -> None:
             if not done:
                 done.append(1)
                 # NumPy itself has none of some changes for some arrays.
                 with contextlib.suppress(ValueError, TypeError, AttributeError):
-                    list(changes_of(array))[kind]()
+                    setattr(array, *changed(array))
 
         try:
             result = CALLS[call](arrays, change)
@@ -280,13 +252,7 @@ def test_numbers_that_are_given_other_strides_meanwhile_are_refused(name: str, c
         call(array, Number(change))
 
 
-ERRORS = [
-    KeyboardInterrupt("own"),
-    SystemExit("own"),
-    MemoryError("own"),
-    RuntimeError("own"),
-    ZeroDivisionError("own"),
-]
+ERRORS = [kind("own") for kind in (KeyboardInterrupt, SystemExit, MemoryError, RuntimeError, ZeroDivisionError)]
 
 
 def raising(error: BaseException) -> Change:

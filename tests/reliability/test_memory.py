@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import tracemalloc
 from collections.abc import Callable
 
 import numpy as np
@@ -11,6 +12,7 @@ import pytest
 
 import fastpe
 
+from ..oracles.examples import example
 from ..oracles.reference import needs_64_bits
 from ..oracles.refusals import naming
 
@@ -136,3 +138,24 @@ def test_wrong_calls_leak_nothing(run_script: Callable[..., str]) -> None:
             wrong()
         assert resident() - before < 2**19, resident() - before
     """)
+
+
+@pytest.mark.parametrize("name", ["Host", "QuantisedHost"])
+def test_a_rotary_host_allocates_nothing_after_its_start(name: str) -> None:
+    # Rows of 8 kB or more, which cannot be taken for the few objects that a call of Python needs.
+    host = getattr(example("npu_rotary_host"), name)(rotary_dim=4096, longest=40)
+    addresses = [array.ctypes.data for array in (host.cos, host.sin)]
+    host.step(0)
+    tracemalloc.start()
+    try:
+        host.step(0)
+        before, _ = tracemalloc.get_traced_memory()
+        tracemalloc.reset_peak()
+        for position in range(40):
+            host.step(position)
+        after, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert after - before < 100
+    assert peak - before < 1000
+    assert addresses == [array.ctypes.data for array in (host.cos, host.sin)]

@@ -29,7 +29,12 @@ CLASSES = json.loads((pathlib.Path(__file__).parents[1] / "data" / "rotary_class
 
 from_config = fastpe.RotaryEmbedding.from_config
 
-LLAMA = {"model_type": "llama", "hidden_size": 512, "num_attention_heads": 8, "rope_theta": 500000.0}
+
+def sizes(width: int, heads: int) -> dict[str, Any]:
+    return {"hidden_size": width, "num_attention_heads": heads}
+
+
+LLAMA = {"model_type": "llama", **sizes(512, 8), "rope_theta": 500000.0}
 YARN = {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 4096}
 
 
@@ -134,7 +139,7 @@ def test_null_counts_as_missing(key: str) -> None:
 
 
 def test_null_for_the_width_of_a_head_is_no_default() -> None:
-    gemma = {"model_type": "gemma2", "hidden_size": 512, "num_attention_heads": 8}
+    gemma = {"model_type": "gemma2", **sizes(512, 8)}
     assert from_config(gemma).rotary_dim == 256
     assert from_config({**gemma, "head_dim": None}).rotary_dim == 64
 
@@ -148,7 +153,7 @@ def test_the_text_of_a_model_with_other_parts() -> None:
     assert from_config({"model_type": "unheard_of", "text_config": LLAMA}) == expected
     thinker = {"thinker_config": {"text_config": {"head_dim": 64, "rope_theta": 1e6}}}
     assert from_config({"model_type": "qwen3_omni_moe", **thinker}).rotary_dim == 64
-    flat = {"model_type": "qwen2_vl", "hidden_size": 512, "num_attention_heads": 8}
+    flat = {"model_type": "qwen2_vl", **sizes(512, 8)}
     assert from_config(flat).rotary_dim == 64
     kimi = {"model_type": "kimi_k25", "text_config": {"model_type": "kimi_k2", "qk_rope_head_dim": 64}}
     assert from_config(kimi).interleaved
@@ -163,31 +168,16 @@ def test_the_text_of_a_model_with_other_parts() -> None:
         ({"model_type": "dbrx", "rope_theta": 5e4, "attn_config": {"rope_theta": None}}, 128, 5e4),
         ({"model_type": "minimax_m2", "head_dim": 128, "rotary_dim": 64}, 64, 5e6),
         # GLM 4.5's heads are wider than their share of hidden_size.
-        (
-            {
-                "model_type": "glm4_moe",
-                "head_dim": 128,
-                "hidden_size": 5120,
-                "num_attention_heads": 96,
-                "partial_rotary_factor": 0.5,
-                "rope_theta": 1000000,
-            },
-            64,
-            1e6,
-        ),
+        ({"model_type": "glm4_moe", "head_dim": 128, **sizes(5120, 96), "partial_rotary_factor": 0.5}, 64, 1e4),
         ({"model_type": "phi", "head_dim": 160}, 80, 10000),
         ({"model_type": "persimmon", "head_dim": 160}, 80, 10000),
         ({"model_type": "bamba", "head_dim": 160}, 80, 10000),
         ({"model_type": "esm", "position_embedding_type": "rotary", "head_dim": 160}, 160, 10000),
         ({"model_type": "gptj", "rotary_dim": 32}, 32, 10000),
         ({"model_type": "deepseek_v3", "qk_rope_head_dim": 32, "head_dim": 192}, 32, 10000),
-        ({"model_type": "zamba2", "use_mem_rope": True, "hidden_size": 512, "num_attention_heads": 8}, 128, 10000),
+        ({"model_type": "zamba2", "use_mem_rope": True, **sizes(512, 8)}, 128, 10000),
         ({"model_type": "moonshine", "hidden_size": 320, "decoder_num_attention_heads": 8}, 36, 10000),
-        (
-            {"model_type": "phi", "partial_rotary_factor": 0.4, "hidden_size": 2560, "num_attention_heads": 32},
-            32,
-            10000,
-        ),
+        ({"model_type": "phi", "partial_rotary_factor": 0.4, **sizes(2560, 32)}, 32, 10000),
         ({"model_type": "granite_swa", "layer_rope_theta": [0, 5e5, 5e5], "rope_theta": 1e4}, 128, 5e5),
     ],
     ids=lambda value: value["model_type"] if isinstance(value, dict) else "",
@@ -195,6 +185,23 @@ def test_the_text_of_a_model_with_other_parts() -> None:
 def test_aliases_of_keys(config: dict[str, Any], width: int, base: float) -> None:
     rope = rotated_rope(config)
     assert (rope.rotary_dim, rope._arguments["base"]) == (width, base)
+
+
+@pytest.mark.parametrize(
+    ("config", "head_dim", "rotary_dim"),
+    [
+        ({"model_type": "llama", **sizes(4096, 32)}, 128, 128),
+        ({"model_type": "gptj"}, 256, 64),
+        ({"model_type": "gpt_neox", **sizes(512, 8)}, 64, 16),
+        ({"model_type": "deepseek_v3"}, 64, 64),
+        ({"model_type": "glm4_moe", "head_dim": 128}, 128, 64),
+    ],
+)
+def test_the_width_of_a_head(config: dict[str, Any], head_dim: int, rotary_dim: int) -> None:
+    rope = from_config(config)
+    assert (rope.head_dim, rope.rotary_dim) == (head_dim, rotary_dim)
+    with pytest.raises(ValueError, match="head"):
+        rope.rotate_(np.ones((2, 16, 32 * head_dim), np.float32), seq_axis=-2)
 
 
 def test_an_odd_width_has_the_frequencies_of_the_odd_number() -> None:

@@ -17,7 +17,7 @@ import fastpe
 from fastpe import RotaryEmbedding
 
 from ..oracles.reference import FOREIGN
-from ..oracles.refusals import Refused, check_refused, each, rows
+from ..oracles.refusals import Refused, check_refused, each, naming, rows
 
 # `Rope(..)` makes an embedding, `by(..)` rotates with the tables cos and sin, and `given(..)` with those of the call.
 REFUSED: Refused = {
@@ -278,3 +278,20 @@ def test_refused(call: str, error: type[Exception], arguments: str) -> None:
 @pytest.mark.parametrize("call", [*TAKEN, pytest.param("Rope(2**20, interleaved=True)", marks=pytest.mark.slow)])
 def test_taken(call: str) -> None:
     eval(call, names())
+
+
+@pytest.mark.parametrize("columns", [9, 15, 17, 64])
+def test_other_widths_are_refused_before_anything_is_written(columns: int) -> None:
+    half = RotaryEmbedding(8, interleaved=False, head_dim=16)
+    x, k = np.ones((2, 3, 4, columns), np.float32), np.ones((2, 3, 4, 16), np.float32)
+    calls: list[Any] = [
+        lambda: half.rotate_(x, seq_axis=-2),
+        lambda: half.rotate_(k, x, seq_axis=-2),
+        lambda: half.rotate(x, seq_axis=-2),
+        lambda: half.shift_(x, by=1, seq_axis=-2),
+    ]
+    for call in calls:
+        with pytest.raises(ValueError, match=naming(str(columns))):
+            call()
+    assert (x == 1).all()
+    assert (k == 1).all()

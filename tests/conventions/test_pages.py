@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Systems of speech and translation on docs/models.md: their calls beside their formulas."""
+"""The calls on docs/conventions.md, and those of systems on docs/models.md, beside the systems' formulas."""
 
 from __future__ import annotations
 
@@ -15,15 +15,14 @@ import pytest
 import fastpe
 from fastpe._rotary.model_types import table
 
-from ..oracles.systems import Table, interleaved, split_sinusoid, timing_signal
+from ..oracles import docs_pages
+from ..oracles.systems import SYSTEMS, Table, interleaved, split_sinusoid, timing_signal
 from ..oracles.wild_tables import zipformer
 
 PAGE = (pathlib.Path(__file__).parents[2] / "docs" / "models.md").read_text("utf-8")
 CALLS = dict(re.findall(r"^\| ([\w ,]+:[\w ]+) \| `(fastpe\..*)` \|$", PAGE, re.MULTILINE))
 LENGTH, WIDTH, START, OUTPUT = 12, 16, 5, 32
 X = np.random.default_rng(1).standard_normal((LENGTH, WIDTH)).astype(np.float32)
-
-
 COUNTED = range(START, START + LENGTH)
 FORMULAS: dict[str, Callable[[], Table]] = {
     # funasr/models/sanm/encoder.py, funasr/models/transformer/embedding.py: positions from 1, of the whole stream
@@ -79,3 +78,27 @@ def test_zipformer() -> None:
     for factor in (1.0, 3.0):
         expected = zipformer(np.arange(1.0 - LENGTH, LENGTH), WIDTH, factor)
         np.testing.assert_allclose(names["zipformer"](LENGTH, WIDTH, factor), expected, rtol=0, atol=1e-6)
+
+
+# docs/conventions.md
+
+ROWS = docs_pages.rows()
+
+
+def test_the_page_names_exactly_the_systems_that_are_proven() -> None:
+    assert sorted(ROWS) == sorted(SYSTEMS)
+
+
+@pytest.mark.parametrize(
+    ("system", "example"), [(name, example) for name in SYSTEMS for example in SYSTEMS[name].examples]
+)
+def test_the_documented_call_gives_the_systems_values(system: str, example: dict[str, Any]) -> None:
+    exact = SYSTEMS[system].reference(**example)
+    result = ROWS[system].run(**example)
+    assert result.shape == exact.shape
+    if result.dtype == np.float32:
+        # NeRF's coordinates themselves are rounded to float32 as well.
+        tolerance = 0.5 * np.spacing(np.abs(exact).astype(np.float32)).astype(np.float64) + 1e-15
+    else:
+        tolerance = np.full(exact.shape, 4 * np.spacing(np.abs(exact).max()))
+    assert (np.abs(result - exact) <= tolerance).all()
