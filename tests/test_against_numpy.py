@@ -29,9 +29,8 @@ def rotation(x: Array, positions: Array, *, interleaved: bool) -> Array:
     d = x.shape[-1]
     angles = positions[:, None] / 10000.0 ** (2 * np.arange(d // 2) / d)
     cos, sin = np.cos(angles), np.sin(angles)
-    first, second = (
-        (np.s_[..., 0::2], np.s_[..., 1::2]) if interleaved else (np.s_[..., : d // 2], np.s_[..., d // 2 :])
-    )
+    neighbours, halves = (np.s_[..., 0::2], np.s_[..., 1::2]), (np.s_[..., : d // 2], np.s_[..., d // 2 :])
+    first, second = neighbours if interleaved else halves
     result = np.empty_like(x)
     result[first] = x[first] * cos - x[second] * sin
     result[second] = x[second] * cos + x[first] * sin
@@ -63,7 +62,5 @@ def test_against_numpy(dtype: Any, tolerance: float) -> None:
         expected = rotation(q.astype(float), np.arange(40) + 9, interleaved=interleaved)
         check(rope.rotate(q, offset=9, seq_axis=-2), expected)
         cos, sin = rope.tables(49, dtype=dtype)
-        check(
-            fastpe.rotate_by_tables_(q.copy(), cos=cos, sin=sin, interleaved=interleaved, offset=9, seq_axis=-2),
-            expected,
-        )
+        given: Any = {"cos": cos, "sin": sin, "interleaved": interleaved, "offset": 9, "seq_axis": -2}
+        check(fastpe.rotate_by_tables_(q.copy(), **given), expected)

@@ -14,9 +14,10 @@ import pytest
 import fastpe
 from fastpe import PositionalEncoding, RotaryEmbedding
 
+from ..oracles.configs import LLAMA3
 from ..oracles.reference import assert_same_bits
 from ..oracles.refusals import naming
-from ..rotary.test_frequencies import DYNAMIC, LLAMA, LONGROPE, PROPORTIONAL, YARN
+from ..rotary.test_frequencies import DYNAMIC, LONGROPE, PROPORTIONAL, YARN
 
 OPTIONS: list[dict[str, Any]] = [
     {},
@@ -26,8 +27,8 @@ OPTIONS: list[dict[str, Any]] = [
     {"frequencies": np.linspace(0, 1, 48)},
     {"frequencies": [1.0] * 48, "attention_factor": 0.5},
     {"scaling": {"rope_type": "linear", "factor": 4}},
-    {"scaling": LLAMA, "base": 500000.0},
-    {"scaling": {**LLAMA, "rope_theta": 500000.0}},
+    {"scaling": LLAMA3, "base": 500000.0},
+    {"scaling": {**LLAMA3, "rope_theta": 500000.0}},
     {"scaling": {**YARN, "truncate": False, "attention_factor": None}},
     {"scaling": DYNAMIC, "seq_len": 5000},
     {"scaling": LONGROPE, "seq_len": 4097},
@@ -119,7 +120,7 @@ def test_different_objects_are_unequal() -> None:
         ({"scaling": {"rope_theta": 5e5}}, {"base": 5e5}),
         ({"attention_factor": 1.0}, {}),
         ({"seq_len": 7}, {}),
-        ({"scaling": {**LLAMA, "type": "llama3", "partial_rotary_factor": 0.5}}, {"scaling": LLAMA}),
+        ({"scaling": {**LLAMA3, "type": "llama3", "partial_rotary_factor": 0.5}}, {"scaling": LLAMA3}),
         ({"scaling": DYNAMIC, "seq_len": 5}, {"scaling": DYNAMIC, "seq_len": 2048}),
         ({"scaling": LONGROPE, "seq_len": 4097}, {"scaling": LONGROPE, "seq_len": 131072}),
         ({"scaling": {**YARN, "beta_fast": 32, "beta_slow": 1.0}}, {"scaling": YARN}),

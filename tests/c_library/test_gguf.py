@@ -12,12 +12,12 @@ import pytest
 
 import fastpe
 
+from ..oracles.configs import LLAMA3
+
 gguf = pytest.importorskip("gguf")
 
 POSITION = 70_001
 BASE = {"hidden_size": 4096, "num_attention_heads": 32, "rope_theta": 5e5}
-LLAMA3 = {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0}
-LLAMA3["original_max_position_embeddings"] = 8192
 YARN = {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 32768}
 
 

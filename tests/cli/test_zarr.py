@@ -219,9 +219,7 @@ HOSTILE: list[tuple[int, dict[str, Any]]] = [
     # Codecs that may run code, and elements that are not numbers.
     (2, {"compressor": PICKLE}),
     (2, {"filters": [{"id": "shuffle", "elementsize": 4}, PICKLE]}),
-    (2, {"dtype": "|O", "filters": [PICKLE]}),
-    (2, {"dtype": "|O", "filters": [{"id": "json2"}]}),
-    (2, {"dtype": "|O", "filters": [{"id": "vlen-utf8"}]}),
+    *((2, {"dtype": "|O", "filters": [each]}) for each in (PICKLE, {"id": "json2"}, {"id": "vlen-utf8"})),
     (2, {"compressor": {"id": "n5_wrapper", "compressor_config": PICKLE}}),
     (2, {"compressor": {"id": "of_somebody_else"}}),
     (3, {"codecs": [BYTES, NAMED_PICKLE]}),
@@ -230,11 +228,7 @@ HOSTILE: list[tuple[int, dict[str, Any]]] = [
     (3, shards([1, 2], codecs=[BYTES, NAMED_PICKLE])),
     (3, shards([1, 2], index_codecs=[BYTES, NAMED_PICKLE])),
     (3, shards([2, 2], **shards([1, 2]))),
-    (2, {"dtype": "|O"}),
-    (2, {"dtype": [["a", "<f4"]]}),
-    (2, {"dtype": "<f4,<f4"}),
-    (2, {"dtype": "f4," * 10**6}),
-    (2, {"dtype": None}),
+    *((2, {"dtype": dtype}) for dtype in ("|O", [["a", "<f4"]], "<f4,<f4", "f4," * 10**6, None)),
     (3, {"data_type": "f4," * 10**6}),
     (2, {"filters": [{"id": "astype", "encode_dtype": "|O", "decode_dtype": "<f4"}]}),
     (2, {"filters": [{"id": "delta", "dtype": "<f4", "astype": "|O"}]}),
@@ -251,8 +245,7 @@ HOSTILE: list[tuple[int, dict[str, Any]]] = [
     # Chunks, shards and shapes of odd sizes.
     *((each, {"chunks": chunks}) for each in (2, 3) for chunks in ODD_CHUNKS),
     (2, {"chunks": [2**16, 2**16], "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": [2, 2]}}}),
-    *((3, shards(inner)) for inner in ([0, 2], [-1, 2])),
-    *((3, shards(inner)) for inner in ([2**40, 2], "22")),
+    *((3, shards(inner)) for inner in ([0, 2], [-1, 2], [2**40, 2], "22")),
     (3, {"shape": [1024, 1024], "chunks": [1024, 1024], **shards([1, 1])}),
     *((each, {"shape": shape}) for each in (2, 3) for shape in ODD_SHAPES),
 ]
@@ -299,7 +292,9 @@ def test_a_codec_that_zarr_knows_is_refused_by_name(
     refused("add x.zarr -o y.zarr", capsys, f"x.zarr has the codec {name}, expected")
 
 
-GROUP = {"zarr_format": 3, "node_type": "group"}
+GROUP_2, GROUP = {"zarr_format": 2}, {"zarr_format": 3, "node_type": "group"}
+OTHERS = {".zgroup": GROUP_2, "a/.zarray": array_of(2, compressor=PICKLE)}
+INLINE = {"kind": "inline", "must_understand": False, "metadata": {"a": array_of(2, compressor=PICKLE)}}
 
 
 @pytest.mark.parametrize(
@@ -308,27 +303,14 @@ GROUP = {"zarr_format": 3, "node_type": "group"}
         # Both formats at once.
         {".zarray": array_of(2, compressor=PICKLE), "zarr.json": array_of(3)},
         {".zarray": array_of(2, compressor=PICKLE), "zarr.json": GROUP, "a/zarr.json": array_of(3)},
-        {".zarray": array_of(2, compressor=PICKLE), ".zgroup": {"zarr_format": 2}, "a/.zarray": array_of(2)},
+        {".zarray": array_of(2, compressor=PICKLE), ".zgroup": GROUP_2, "a/.zarray": array_of(2)},
         # What a group says about its arrays, and what they say themselves.
         {
-            ".zgroup": {"zarr_format": 2},
+            ".zgroup": GROUP_2,
             "a/.zarray": array_of(2),
-            ".zmetadata": {
-                "zarr_consolidated_format": 1,
-                "metadata": {".zgroup": {"zarr_format": 2}, "a/.zarray": array_of(2, compressor=PICKLE)},
-            },
+            ".zmetadata": {"zarr_consolidated_format": 1, "metadata": OTHERS},
         },
-        {
-            "zarr.json": {
-                **GROUP,
-                "consolidated_metadata": {
-                    "kind": "inline",
-                    "must_understand": False,
-                    "metadata": {"a": array_of(2, compressor=PICKLE)},
-                },
-            },
-            "a/zarr.json": array_of(3),
-        },
+        {"zarr.json": {**GROUP, "consolidated_metadata": INLINE}, "a/zarr.json": array_of(3)},
     ],
 )
 def test_no_metadata_make_a_store_run_code(metadata: dict[str, Any]) -> None:

@@ -14,14 +14,9 @@ import pytest
 
 import fastpe
 
+from ..oracles.configs import LLAMA3
+
 ROPE = fastpe.RotaryEmbedding(64, interleaved=False, base=500000.0)
-LLAMA3 = {
-    "rope_type": "llama3",
-    "factor": 8.0,
-    "low_freq_factor": 1.0,
-    "high_freq_factor": 4.0,
-    "original_max_position_embeddings": 8192,
-}
 TWO_PAIRINGS = "interleaved= may be"
 
 

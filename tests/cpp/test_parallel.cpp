@@ -80,16 +80,13 @@ void a_long_call_can_be_stopped() {
   for (const int threads : {1, 2}) {
     StopAtOnce interruption;
     std::atomic<std::int64_t> steps{0};
-    const auto start = std::chrono::steady_clock::now();
     const bool completed = parallel_for(2000, 1, threads, &interruption, [&](std::int64_t, std::int64_t, int) {
       ++steps;
       std::this_thread::sleep_for(std::chrono::milliseconds(5));
     });
-    const auto elapsed = std::chrono::steady_clock::now() - start;
     CHECK(!completed);
     CHECK_EQUAL(interruption.asked, 1);
     CHECK(steps < 2000);
-    CHECK(elapsed < std::chrono::seconds(1));
   }
 }
 

@@ -69,9 +69,8 @@ def test_windows_of_grids_that_they_do_not_divide(shape: tuple[int, int]) -> Non
 )
 def test_interpolation_is_that_of_a_resized_table(config: Any, size: int, side: int, transposed: bool) -> None:
     """Each patch finds the row of `resize_table` that it has in the raster of its frame."""
-    convention = {"qwen3_vl": "qwen3_vl", "paddleocr_vl": "paddleocr_vl", "kimi_k25": "vit"}.get(
-        config["model_type"], "muse"
-    )
+    others = {"muse_spark_vision": "muse", "kimi_k25": "vit"}
+    convention = others.get(config["model_type"], config["model_type"])
     table, grids = np.random.default_rng(0).standard_normal((side * side, 3)), [(2, 4, 6), (1, 8, 2)]
     inputs = fastpe.vision_inputs(config, grid_thw=grids)
     weights = inputs["interp_weights"].astype(np.float64)
@@ -112,9 +111,8 @@ def test_parts_and_models_of_a_config() -> None:
 
 @pytest.mark.parametrize("lengths", [[1], [200], [201, 7], [399, 400, 401, 2]])
 def test_chunks_of_sound(lengths: list[int]) -> None:
-    inputs = fastpe.audio_inputs(
-        {"model_type": "qwen2_5_omni", "audio_config": {"n_window": 100}}, feature_lens=lengths
-    )
+    config = {"model_type": "qwen2_5_omni", "audio_config": {"n_window": 100}}
+    inputs = fastpe.audio_inputs(config, feature_lens=lengths)
     chunks = [min(200, length - first) for length in lengths for first in range(0, length, 200)]
     left = [len(range(0, chunk, 2)) for chunk in chunks]
     assert inputs["chunk_lengths"].tolist() == chunks

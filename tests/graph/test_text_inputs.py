@@ -112,10 +112,8 @@ def test_times_that_are_not_cut_off() -> None:
     decoder, rope = (fastpe.RotaryEmbedding.from_config(config, mrope=mrope) for mrope in (False, True))
     q = np.random.default_rng(0).standard_normal((1, 2, 1, 128), dtype=np.float32)
     one, _ = numbered("qwen3_omni_moe", [[1]], past=4, rope_deltas=deltas)
-    np.testing.assert_array_equal(
-        decoder.rotate(q, positions=4 + deltas, seq_axis=-2),
-        rope.rotate(q, positions=np.moveaxis(one, 0, -1), seq_axis=-2),
-    )
+    same = rope.rotate(q, positions=np.moveaxis(one, 0, -1), seq_axis=-2)
+    np.testing.assert_array_equal(decoder.rotate(q, positions=4 + deltas, seq_axis=-2), same)
 
 
 @pytest.mark.parametrize("dtype", [np.int32, np.uint32, np.float32, np.int64])
@@ -145,10 +143,8 @@ def test_the_last_position() -> None:
 
 def test_a_sequence_goes_on() -> None:
     grid = [[1, 4, 4]]
-    tokens, mask = (
-        np.concatenate([tokens_of("00111100"), tokens_of("00011110")]),
-        np.array([[1] * 8, [0] * 2 + [1] * 6]),
-    )
+    tokens = np.concatenate([tokens_of("00111100"), tokens_of("00011110")])
+    mask = np.array([[1] * 8, [0] * 2 + [1] * 6])
     ids, deltas = numbered("qwen2_vl", tokens, image_grid_thw=grid * 2, attention_mask=mask)
     past = mask.sum(axis=1)
     one, same = numbered("qwen2_vl", [[1], [1]], past=past, rope_deltas=deltas)
@@ -189,9 +185,8 @@ def test_text_after_a_video(folder: str, grid: tuple[int, int, int], config: Any
     later, _ = numbered(folder, tokens, config, past=tokens.shape[1], rope_deltas=deltas, **given)
     np.testing.assert_array_equal(later, ids + after + 2)
     interval: Any = {"time_interval": 2.0} if folder == "qwen2_5_vl" else {}
-    segments = fastpe.RotaryLayout.from_config({"model_type": folder}).positions(
-        3, (times, height, width), 2, **interval
-    )
+    layout = fastpe.RotaryLayout.from_config({"model_type": folder})
+    segments = layout.positions(3, (times, height, width), 2, **interval)
     np.testing.assert_array_equal(segments.T, ids[:, 0])
 
 

@@ -8,6 +8,9 @@ from typing import Any
 
 import fastpe
 
+# Of Llama 3.1
+LLAMA3: dict[str, Any] = {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0}
+LLAMA3["original_max_position_embeddings"] = 8192
 # Models whose class rotates no layer by default, and a key that says which layers are rotated.
 _some_rotated: dict[str, dict[str, Any]] = {
     "bamba": {"attn_layer_indices": [1, 3], "layers_block_type": None},

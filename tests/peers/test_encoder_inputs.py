@@ -105,16 +105,8 @@ def numbers_of(folder: str, config: Any) -> dict[str, Any]:
     return {name: getattr(config, name) for name in models()[folder]["vision"]["config"]}
 
 
-CHANGES: dict[str, Any] = {
-    "spatial_merge_size": 4,
-    "window_size": 224,
-    "num_position_embeddings": 400,
-    "pos_emb_height": 20,
-    "pos_emb_width": 20,
-    "image_size": 448,
-    "merge_kernel_size": (4, 2),
-    "adapter_merge_size": 4,
-}
+CHANGES: dict[str, Any] = {"window_size": 224, "image_size": 448, "merge_kernel_size": (4, 2), "adapter_merge_size": 4}
+CHANGES |= {"pos_emb_height": 20, "pos_emb_width": 20, "num_position_embeddings": 400, "spatial_merge_size": 4}
 
 
 @pytest.mark.parametrize("changed", [False, pytest.param(True, marks=pytest.mark.slow)])
@@ -134,15 +126,14 @@ def test_vision(folder: str, changed: bool) -> None:
         given: dict[str, Any] = {"target_sizes": grids[:, 1:]} if packed else {"grid_thw": grids}
         if per_image:
             given["merge_sizes"] = rng.integers(1, 3, len(grids))
-        expected = expected_of(model, given)
         if packed and number % 2:
             # Images of different sizes have no shape in common: the exporters give that of the first one, and no graph reads it.
             given["target_sizes"] = np.concatenate([given["target_sizes"], [[4, 8]]])
-            expected = expected_of(model, given)
-            expected.pop("merged_shape")
         elif packed:
             given["target_sizes"][:] = given["target_sizes"][0]
-            expected = expected_of(model, given)
+        expected = expected_of(model, given)
+        if packed and number % 2:
+            expected.pop("merged_shape")
         found = fastpe.vision_inputs(config, **given)
         whole = {"model_type": folder, "vision_config": {**config, "model_type": folder}}
         again = fastpe.vision_inputs(whole, **given)

@@ -87,16 +87,10 @@ def stand_in(table: Array, tokens: int, **more: Any) -> Any:
     cells = len(table) - tokens
     patches = SimpleNamespace(patch_size=(PATCH, PATCH), num_patches=cells, image_size=(SIDE * PATCH,) * 2)
     config = SimpleNamespace(patch_size=Lengths(PATCH), interpolate_mode="bilinear")
-    numbers = {"embed_dim": WIDTH, "_num_channels": WIDTH, "num_positions": len(table), "n_cls_tokens": tokens}
-    facts = {
-        "patch_stride": (PATCH, PATCH),
-        "position_edge": SIDE,
-        "num_patches": cells,
-        "num_patches_per_side": SIDE,
-        "patch_size": Lengths(PATCH),
-    }
-    ids = torch.arange(len(table))[None]
-    given = dict(position_ids=ids, patch_embeddings=patches, config=config, **numbers, **facts)
+    given = {"position_ids": torch.arange(len(table))[None], "patch_embeddings": patches, "config": config}
+    given |= {"embed_dim": WIDTH, "_num_channels": WIDTH, "num_positions": len(table), "n_cls_tokens": tokens}
+    given |= {"position_edge": SIDE, "num_patches_per_side": SIDE, "num_patches": cells}
+    given |= {"patch_stride": (PATCH, PATCH), "patch_size": Lengths(PATCH)}
     return SimpleNamespace(**{**dict.fromkeys(names, learned), **given, **more})
 
 
@@ -186,9 +180,8 @@ def test_every_method_that_resizes(model: str, file: str, name: str) -> None:
             continue
         if len(got) in (NEW[0] * NEW[1], NEW[0] * NEW[1] + tokens):
             break
-    new = fastpe.resize_table(
-        table, NEW, convention=fastpe.resize_conventions[CONVENTIONS.get(model, "vit")], class_tokens=tokens
-    )
+    convention = fastpe.resize_conventions[CONVENTIONS.get(model, "vit")]
+    new = fastpe.resize_table(table, NEW, convention=convention, class_tokens=tokens)
     assert np.abs(got - new[-len(got) :]).max() < 1e-5
 
 
@@ -259,10 +252,9 @@ def radio() -> Array:
 
 
 def sam2(window: Array) -> Array:
-    tables = [
-        torch.from_numpy(each.reshape(1, n, n, WIDTH)).permute(0, 3, 1, 2) for each, n in ((TABLE, SIDE), (window, 4))
-    ]
-    whole = SimpleNamespace(pos_embed=tables[0], pos_embed_window=tables[1])
+    grids = (each.reshape(1, n, n, WIDTH) for each, n in ((TABLE, SIDE), (window, 4)))
+    table, tile = (torch.from_numpy(grid).permute(0, 3, 1, 2) for grid in grids)
+    whole = SimpleNamespace(pos_embed=table, pos_embed_window=tile)
     return rows_of(modeling("sam2").Sam2HieraDetModel._get_pos_embed(whole, (12, 16)))
 
 
@@ -294,35 +286,29 @@ OWN_METHODS: dict[str, tuple[str, Any]] = {
 @pytest.mark.parametrize("model", OWN_METHODS)
 def test_conventions_are_those_of_the_models(model: str, measured: Measured) -> None:
     convention, method = OWN_METHODS[model]
-    difference = float(
-        np.abs(method() - fastpe.resize_table(TABLE, NEW, convention=fastpe.resize_conventions[convention])).max()
-    )
+    new = fastpe.resize_table(TABLE, NEW, convention=fastpe.resize_conventions[convention])
+    difference = float(np.abs(method() - new).max())
     measured.append((f"resize {model}", f"{SIDE} x {SIDE} to {NEW}", difference, 1e-5))
     assert difference < 1e-5
 
 
 def test_tables_that_models_use_in_other_ways() -> None:
     window = table_of(16, seed=1)
-    new = fastpe.resize_table(TABLE, (12, 16), convention="vit") + fastpe.resize_table(
-        window, (12, 16), convention="sam3"
-    )
+    new = fastpe.resize_table(TABLE, (12, 16), convention="vit")
+    new += fastpe.resize_table(window, (12, 16), convention="sam3")
     assert np.abs(sam2(window) - new).max() < 1e-5
 
-    blocks = modeling("cosmos3_edge").Cosmos3EdgeVisionEmbeddings.resize_positional_embeddings(
-        GRID, torch.tensor([[1, 6, 4]]), 2
-    )
+    method = modeling("cosmos3_edge").Cosmos3EdgeVisionEmbeddings.resize_positional_embeddings
+    blocks = method(GRID, torch.tensor([[1, 6, 4]]), 2)
     new = fastpe.resize_table(TABLE, (6, 4), convention="siglip2", merge_size=2)
     assert np.abs(rows_of(blocks) - new).max() < 1e-5
 
     relative, (queries, keys) = table_of(27), (10, 10)
     resized = fastpe.resize_table(relative, (2 * max(queries, keys) - 1,), convention="sam_relative")
     between = np.arange(queries)[:, None] - np.arange(keys) + keys - 1
-    for model, method in [
-        ("sam", "SamVisionAttention"),
-        ("seggpt", "SegGptAttention"),
-        ("sam_hq", "SamHQVisionAttention"),
-    ]:
-        own = getattr(modeling(model), method).get_rel_pos(None, queries, keys, torch.from_numpy(relative))
+    attentions = {"sam": "SamVisionAttention", "seggpt": "SegGptAttention", "sam_hq": "SamHQVisionAttention"}
+    for model, attention in attentions.items():
+        own = getattr(modeling(model), attention).get_rel_pos(None, queries, keys, torch.from_numpy(relative))
         assert np.abs(own.numpy() - resized[between]).max() < 1e-5
     own = modeling("vitdet").get_rel_pos(queries, keys, torch.from_numpy(relative))
     assert np.abs(own.numpy() - resized[between]).max() < 1e-5

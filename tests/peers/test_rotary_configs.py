@@ -75,6 +75,9 @@ MROPE_CLASSES: list[tuple[str, str, str, list[int], dict[str, Any]]] = [
     ("qwen4_exp", "Qwen4ExpTextRotaryEmbedding", "Qwen4ExpTextConfig", [48, 40, 40], {}),
 ]  # fmt: skip
 POSITIONS = np.array([0, 1, 2, 3, 7, 63, 1000])
+classes = pytest.mark.parametrize(
+    ("folder", "kind", "config", "layer_type"), CLASSES, ids=["-".join(map(str, row[1::2])) for row in CLASSES]
+)
 
 
 def tool() -> Any:
@@ -137,19 +140,14 @@ def compare_rotation(
     name: str, rope: fastpe.RotaryEmbedding, module: Any, config: Any, theirs: tuple[Array, ...], bounds: Array
 ) -> None:
     """The module's own rotation of a query with its own tables, and ours."""
-    data = json.loads((pathlib.Path(fastpe.__file__).parent / "_rotary" / "models.json").read_text("utf-8"))
     x = np.random.default_rng(2).standard_normal((1, 3, len(POSITIONS), rope.rotary_dim)).astype(np.float32)
     expected = tool().apply(module, config, theirs, x)
     ours = rope.rotate(x, positions=POSITIONS, seq_axis=-2)
     half = rope.rotary_dim // 2
-    sizes = (
-        np.abs(x[..., 0::2]) + np.abs(x[..., 1::2])
-        if rope.interleaved
-        else np.abs(x[..., :half]) + np.abs(x[..., half:])
-    )
+    first, second = (x[..., 0::2], x[..., 1::2]) if rope.interleaved else (x[..., :half], x[..., half:])
     # Two products and a sum round besides, in theirs and in ours.
-    bound = sizes * (bounds + 3 * 2.0**-23 * rope.attention_factor)
-    if data["models"][config.model_type].get("reorders") and rope.interleaved:
+    bound = (np.abs(first) + np.abs(second)) * (bounds + 3 * 2.0**-23 * rope.attention_factor)
+    if table()["models"][config.model_type].get("reorders") and rope.interleaved:
         # It reads neighbours and writes columns that are half of the width apart.
         ours = np.concatenate([ours[..., 0::2], ours[..., 1::2]], -1)
         allowed = spread(bound, "tile")
@@ -193,9 +191,7 @@ def test_stored_values_are_those_of_the_classes(stored: dict[str, Any]) -> None:
     assert tool().pairing(found, chosen, stored["layer_type"])["interleaved"] == stored["interleaved"]
 
 
-@pytest.mark.parametrize(
-    ("folder", "kind", "config", "layer_type"), CLASSES, ids=["-".join(map(str, row[1::2])) for row in CLASSES]
-)
+@classes
 def test_default_configuration(folder: str, kind: str, config: str, layer_type: str | None, measured: Measured) -> None:
     torch = pytest.importorskip("torch")
     tool()
@@ -222,8 +218,6 @@ REFUSED_KEYS = {
     *(("zamba2", "head_dim"), ("longcat_flash", "qk_rope_head_dim"), ("minimax_m3_vl_text", "rotary_dim")),
     *(("molmo2_text", "rope_scaling_layers"), ("zamba2", "use_long_context"), ("roformer", "rotary_value")),
 }
-
-
 # Keys around the part of text that are about other parts.
 AROUND = ["max_period"]
 
@@ -247,11 +241,8 @@ def inherited_keys() -> list[str]:
 
 # Keys that a file may have, and what they would be in it.
 OTHER_KEYS: list[dict[str, Any]] = [
-    {"hidden_size": 2},
-    {"num_attention_heads": 2},
-    {"head_dim": 2},
+    *({key: 2} for key in ("hidden_size", "num_attention_heads", "head_dim", "qk_rope_head_dim")),
     {"head_dim": None},
-    {"qk_rope_head_dim": 2},
     {"rope_theta": 30000.0},
     {"rope_theta": 30000.0, "rope_scaling": {"type": "linear", "factor": 4.0}},
     {"rope_scaling": {"rope_type": "yarn", "rope_theta": 30000.0, "factor": 4.0}},
@@ -286,9 +277,7 @@ def their_tables(
         return None
 
 
-@pytest.mark.parametrize(
-    ("folder", "kind", "config", "layer_type"), CLASSES, ids=["-".join(map(str, row[1::2])) for row in CLASSES]
-)
+@classes
 def test_other_configurations(folder: str, kind: str, config: str, layer_type: str | None) -> None:
     """One key after the other has another value: both sides read it, or we refuse it with words."""
     tool()
@@ -443,9 +432,6 @@ def test_names_and_missing_keys_of_scalings(folder: str, prefix: str, name: str,
         rope = fastpe.RotaryEmbedding.from_config({"model_type": folder, **config}, seq_len=5001)
         np.testing.assert_allclose(rope.frequencies, theirs[0], rtol=16.0 * 2.0**-24)
         assert rope.attention_factor == pytest.approx(theirs[1], rel=1e-15)
-
-
-OTHERS = ("linear", "dynamic", "llama3", "proportional")
 
 
 # Files of published models

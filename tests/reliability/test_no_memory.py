@@ -12,6 +12,7 @@ from collections.abc import Callable
 
 import pytest
 
+from ..oracles.refusals import each
 from . import test_wrong_arguments
 from .test_wrong_arguments import written
 
@@ -21,46 +22,27 @@ MOST = 150
 CALLS = [written(function, arguments) for function, arguments in test_wrong_arguments.CALLS.items()]
 CALLS += [
     "fastpe.PositionalEncoding(8, max_len=16, frequencies=freqs)",
-    "enc.encode(positions, dtype='float64', out=wide)",
-    "enc.encode(ids, valid=ids)",
+    *each("enc.encode({})", "positions, dtype='float64', out=wide | ids, valid=ids"),
     "enc.add_(x, offset=[1, 2])",
-    "enc.add(x, valid=valid)",
-    "enc.add(x.tolist(), lengths=lengths)",
+    *each("enc.add({})", "x, valid=valid | x.tolist(), lengths=lengths"),
     "enc.embed(ids, table, position_table=table)",
-    "enc.warm_up(dtype='float64')",
-    "enc.frequencies",
-    "enc.wavelengths",
+    *each("enc.{}", "warm_up(dtype='float64') | frequencies | wavelengths"),
     "fastpe.encode(3, 8, convention='concat', base=123.0)",
-    "fastpe.RotaryEmbedding(8, interleaved=True, frequency_axes=axes, max_len=8)",
-    "fastpe.RotaryEmbedding(8, interleaved=False, scaling=linear)",
-    "rope.rotate_(x, y, offset=[1, 2], seq_axis=-2)",
-    "rope.rotate(x, inverse=True, seq_axis=-2)",
-    "rope.shift_(x, by=positions, seq_axis=-2)",
+    *each("fastpe.RotaryEmbedding(8, {})", "interleaved=True, frequency_axes=axes, max_len=8 | interleaved=False, scaling=linear"),
+    *each("rope.{}, seq_axis=-2)", "rotate_(x, y, offset=[1, 2] | rotate(x, inverse=True | shift_(x, by=positions"),
     # More arrays than the free lists of tuples serve
-    "rope.rotate_(x, *many, seq_axis=-2)",
-    "rope.shift_(x, *many, by=3, seq_axis=-2)",
+    *each("rope.{}, seq_axis=-2)", "rotate_(x, *many | shift_(x, *many, by=3 | rotate_(large"),
     "fastpe.rotate_by_tables_(x, *many, cos=cos, sin=sin, interleaved=True, seq_axis=-2)",
-    "rope.rotate_(large, seq_axis=-2)",
     "enc.add_(large)",
     # Into memory that is given
-    "enc.add_(memory)",
-    "enc.add(x, out=y)",
-    "enc.embed(ids, table, out=y)",
-    "rope.rotate_(memory, y, seq_axis=-2)",
-    "rope.rotate(x, out=y, seq_axis=-2)",
-    "rope.tables(positions, out=(table[:3, :4], table[3:6, :4]))",
-    "rope.tables(positions, form='angles', out=wide[:, :4])",
-    "rope.tables(positions, form='complex')",
-    "rope.frequencies",
-    "rope.wavelengths",
+    *each("enc.{})", "add_(memory | add(x, out=y | embed(ids, table, out=y"),
+    *each("rope.{}, seq_axis=-2)", "rotate_(memory, y | rotate(x, out=y"),
+    *each("rope.tables(positions, {})", "out=(table[:3, :4], table[3:6, :4]) | form='angles', out=wide[:, :4] | form='complex'"),
+    *each("rope.{}", "frequencies | wavelengths | tables(3, form='halfs')"),
     "pickle.loads(pickle.dumps(enc))",
-    "enc.encode(3, ofset=1)",
-    "enc.encode(3, 4, 5)",
-    "enc.encode(3, dtype='int32')",
-    "enc.add_(x[..., :6])",
-    "enc.add_(x, positions=[0, 2**70, 1])",
-    "rope.tables(3, form='halfs')",
-]
+    *each("enc.encode(3, {})", "ofset=1 | 4, 5 | dtype='int32'"),
+    *each("enc.add_(x{})", "[..., :6] | , positions=[0, 2**70, 1]"),
+]  # fmt: skip
 
 # What fails, from the n-th allocation on, for one allocation; and what ends that.
 OBJECTS = """

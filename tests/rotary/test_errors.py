@@ -22,9 +22,7 @@ from ..oracles.refusals import Refused, check_refused, each, naming, rows
 # `Rope(..)` makes an embedding, `by(..)` rotates with the tables cos and sin, and `given(..)` with those of the call.
 REFUSED: Refused = {
     # ---- Arrays
-    (TypeError, "x"): [
-        "rope.rotate_((q, k))",
-    ],
+    (TypeError, "x"): ["rope.rotate_((q, k))"],
     (ValueError, "x"): [
         "rope.rotate_(x[..., :3])",
         *each("rope.shift_({}, by=1)", "readonly | nested | x[..., :2]"),
@@ -219,12 +217,8 @@ TAKEN = [
     "rope.tables(np.zeros((1,) * 8))",
     "several.rotate_(x, positions=np.zeros((2, 3, 2)))",
     "several.shift_(x, by=[1, 2**53])",
-    "by(x, offset=6)",
-    "by(x, positions=[0, 8.0, 1])",
-    "by(wide, offset=6, head_dim=8)",
-    "rope.rotate_(q, k, offset=[1, 2])",
-    "rope.rotate_(q, k[:1], x[0])",
-    "rope.rotate_(wide[..., :4], wide[..., 4:])",
+    *each("by({})", "x, offset=6 | x, positions=[0, 8.0, 1] | wide, offset=6, head_dim=8"),
+    *each("rope.rotate_({})", "q, k, offset=[1, 2] | q, k[:1], x[0] | wide[..., :4], wide[..., 4:]"),
     "rope.rotate(x, out=x)",
     "Rope(4, interleaved=True, frequencies=[2.0**-96, 2.0**44], frequency_axes=[0, 15], max_len=0)",
     "Rope(4, interleaved=True, base=1.0)",

@@ -15,25 +15,14 @@ from hypothesis import strategies as st
 import fastpe
 from fastpe._rotary.scaling import read_scaling
 
+from ..oracles.configs import LLAMA3
 from ..oracles.refusals import Refused, check_refused, each, naming, rows
 from . import oracle
 
-LLAMA: dict[str, Any] = {
-    "rope_type": "llama3",
-    "factor": 8.0,
-    "low_freq_factor": 1.0,
-    "high_freq_factor": 4.0,
-    "original_max_position_embeddings": 8192,
-}
 YARN: dict[str, Any] = {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 32768}
-GPT_OSS: dict[str, Any] = {**YARN, "factor": 32.0, "original_max_position_embeddings": 4096, "truncate": False}
-DEEPSEEK: dict[str, Any] = {
-    **YARN,
-    "factor": 40.0,
-    "original_max_position_embeddings": 4096,
-    "mscale": 1.0,
-    "mscale_all_dim": 1.0,
-}
+TRAINED = {"original_max_position_embeddings": 4096}
+GPT_OSS: dict[str, Any] = {**YARN, "factor": 32.0, **TRAINED, "truncate": False}
+DEEPSEEK: dict[str, Any] = {**YARN, "factor": 40.0, **TRAINED, "mscale": 1.0, "mscale_all_dim": 1.0}
 LONGROPE: dict[str, Any] = {
     "rope_type": "longrope",
     "original_max_position_embeddings": 4096,
@@ -154,7 +143,7 @@ def test_llama3_at_both_wavelengths(k: int, ulps: int) -> None:
     beside = float(np.nextafter(at, at + ulps))
     assert (beside > turns) == (ulps > 0)
     for key, other in (("low_freq_factor", "high_freq_factor"), ("high_freq_factor", "low_freq_factor")):
-        scaling = {**LLAMA, key: beside, other: beside * 4 if other == "high_freq_factor" else beside / 4}
+        scaling = {**LLAMA3, key: beside, other: beside * 4 if other == "high_freq_factor" else beside / 4}
         freqs = frequencies(d, base=base, scaling=scaling)[0]
         assert freqs.tolist() == [float(w) for w in oracle.frequencies(d, base, scaling)[0]]
         ideal = frequencies(d, base=base)[0]
@@ -219,7 +208,7 @@ REFUSED: Refused = {
     ],
     # As ggml writes 4
     (ValueError, "factor"): each(
-        "freqs(64, scaling={**{}, 'factor': 0.25}, seq_len=5000)", "YARN | LLAMA | DYNAMIC | LINEAR"
+        "freqs(64, scaling={**{}, 'factor': 0.25}, seq_len=5000)", "YARN | LLAMA3 | DYNAMIC | LINEAR"
     ),
     (ValueError, "max_position_embeddings"): [
         "freqs(96, scaling=without(DYNAMIC, 'max_position_embeddings'), seq_len=5)",
@@ -254,7 +243,7 @@ REFUSED: Refused = {
     # ---- Values that contradict each other, or are not what they should be
     (ValueError, "beta_fast beta_slow"): ["freqs(64, scaling={**YARN, 'beta_fast': 1, 'beta_slow': 32})"],
     (ValueError, "low_freq_factor high_freq_factor"): [
-        "freqs(64, scaling={**LLAMA, 'low_freq_factor': 4.0, 'high_freq_factor': 1.0})"
+        "freqs(64, scaling={**LLAMA3, 'low_freq_factor': 4.0, 'high_freq_factor': 1.0})"
     ],
     (ValueError, "alpha factor"): [
         "freqs(64, scaling={'rope_type': 'dynamic', 'alpha': 1000.0, 'factor': 1.0}, seq_len=5)"
@@ -278,7 +267,7 @@ REFUSED: Refused = {
     ),
 }
 NAMES = {"freqs": frequencies, "np": np, "without": without}
-NAMES |= {"LLAMA": LLAMA, "YARN": YARN, "LONGROPE": LONGROPE, "DYNAMIC": DYNAMIC, "PROPORTIONAL": PROPORTIONAL}
+NAMES |= {"LLAMA3": LLAMA3, "YARN": YARN, "LONGROPE": LONGROPE, "DYNAMIC": DYNAMIC, "PROPORTIONAL": PROPORTIONAL}
 NAMES |= {"LINEAR": {"rope_type": "linear"}}
 
 
@@ -287,7 +276,7 @@ def test_refused(call: str, error: type[Exception], arguments: str) -> None:
     check_refused(call, error, arguments, NAMES)
 
 
-@pytest.mark.parametrize("scaling", [LLAMA, YARN, LONGROPE, {"rope_type": "ntk", "factor": 2.0}])
+@pytest.mark.parametrize("scaling", [LLAMA3, YARN, LONGROPE, {"rope_type": "ntk", "factor": 2.0}])
 def test_missing_keys_are_named(scaling: dict[str, Any]) -> None:
     for key in scaling.keys() - {"rope_type", "max_position_embeddings"}:
         with pytest.raises(ValueError, match=naming(key)):
@@ -302,7 +291,7 @@ def test_missing_keys_are_named(scaling: dict[str, Any]) -> None:
         ({"rope_type": "dynamic"}, "alpha"),
         (DYNAMIC, "factor"),
         *((YARN, key) for key in ("factor", "beta_fast", "beta_slow")),
-        *((LLAMA, key) for key in ("factor", "low_freq_factor", "high_freq_factor")),
+        *((LLAMA3, key) for key in ("factor", "low_freq_factor", "high_freq_factor")),
         (PROPORTIONAL, "factor"),
     ],
 )
