@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import pickle
 import shlex
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,16 @@ from fastpe.__main__ import main
 
 Array = npt.NDArray[Any]
 Capture = pytest.CaptureFixture[str]
+
+
+class Code:
+    """What pickle calls when it reads one of these."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return os.mkdir, ("ran",)
+
+
+PICKLE = pickle.dumps(Code(), protocol=0)
 
 
 def embeddings(*shape: int, dtype: Any = np.float32) -> Array:

@@ -9,7 +9,6 @@ pytest.importorskip("typer")
 
 import io
 import os
-import pickle
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -17,17 +16,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .support import Capture, refused
+from .support import PICKLE, Capture, Code, refused
 
-
-class Code:
-    """What pickle calls when it reads one of these."""
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return os.mkdir, ("ran",)
-
-
-PICKLE = pickle.dumps(Code(), protocol=0)
 OBJECTS: npt.NDArray[Any] = np.array([[Code()]], dtype=object)
 FIELDS = np.zeros((2, 2), [("a", object)])
 

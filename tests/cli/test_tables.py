@@ -18,25 +18,12 @@ import numpy.typing as npt
 import fastpe
 from fastpe import _core
 
+from ..oracles.configs import LLAMA3
 from .support import Capture, refused, run
 
-LLAMA = {
-    "model_type": "llama",
-    "hidden_size": 256,
-    "num_attention_heads": 8,
-    "max_position_embeddings": 131072,
-    "rope_theta": 500000.0,
-    "rope_scaling": {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
-        "original_max_position_embeddings": 8192},
-}  # fmt: skip
-GEMMA3 = {
-    "model_type": "gemma3_text",
-    "head_dim": 32,
-    "hidden_size": 256,
-    "num_attention_heads": 8,
-    "rope_theta": 1e6,
-    "rope_local_base_freq": 1e4,
-}  # fmt: skip
+LLAMA: dict[str, Any] = {"model_type": "llama", "hidden_size": 256, "num_attention_heads": 8, "rope_theta": 500000.0}
+LLAMA |= {"max_position_embeddings": 131072, "rope_scaling": LLAMA3}
+GEMMA3 = {"model_type": "gemma3_text", "head_dim": 32, "rope_theta": 1e6, "rope_local_base_freq": 1e4}
 
 
 def arrays_in(path: Path) -> dict[str, npt.NDArray[Any]]:
@@ -116,7 +103,7 @@ def cache_of(config: dict[str, Any], options: str) -> dict[str, npt.NDArray[Any]
 
 def test_a_config_gives_the_tables_of_its_model() -> None:
     found = cache_of(LLAMA, "--rows 30")
-    scaling = {**LLAMA["rope_scaling"], "rope_theta": LLAMA["rope_theta"]}  # type: ignore[dict-item]
+    scaling = {**LLAMA["rope_scaling"], "rope_theta": LLAMA["rope_theta"]}
     cos, sin = fastpe.RotaryEmbedding(32, interleaved=False, scaling=scaling).tables(30)
     np.testing.assert_array_equal(found["cos"], cos, strict=True)
     np.testing.assert_array_equal(found["sin"], sin, strict=True)
@@ -137,7 +124,7 @@ def test_a_layer_and_a_scaling_may_be_chosen() -> None:
         assert rope is not None
         np.testing.assert_array_equal(found["cos"], rope.tables(9, form="halves")[0], strict=True)
     found = cache_of(LLAMA, """--rows 9 --scaling '{"rope_type": "linear", "factor": 2.0}'""")
-    plain = fastpe.RotaryEmbedding(32, interleaved=False, base=LLAMA["rope_theta"])  # type: ignore[arg-type]
+    plain = fastpe.RotaryEmbedding(32, interleaved=False, base=LLAMA["rope_theta"])
     expected = plain.tables(np.arange(9) / 2, form="halves")[0]
     np.testing.assert_allclose(found["cos"], expected, rtol=0, atol=1e-6)
 

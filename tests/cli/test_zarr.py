@@ -12,7 +12,6 @@ numcodecs = pytest.importorskip("numcodecs")
 import errno
 import json
 import os
-import pickle
 import shutil
 import signal
 import subprocess
@@ -26,6 +25,7 @@ import zarr
 import fastpe
 from fastpe._cli import npy
 
+from .support import PICKLE as PICKLED
 from .support import Array, Capture, contents, embeddings, refused, run
 
 formats = pytest.mark.parametrize("zarr_format", [2, 3])
@@ -184,14 +184,7 @@ def array_of(zarr_format: int, **fields: Any) -> dict[str, Any]:
     } | fields
 
 
-class Code:
-    """What pickle calls when it reads one of these."""
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return os.mkdir, ("ran",)
-
-
-def write_store(metadata: dict[str, Any], chunk: bytes | None = pickle.dumps(Code(), protocol=0)) -> None:
+def write_store(metadata: dict[str, Any], chunk: bytes | None = PICKLED) -> None:
     """Write metadata, and a chunk for each array."""
     for name, content in metadata.items():
         path = Path("x.zarr", name)

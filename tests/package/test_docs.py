@@ -118,13 +118,8 @@ def test_the_page_about_the_c_library_shows_its_example() -> None:
 
 @pytest.mark.skipif(importlib.util.find_spec("mkdocs") is None, reason="mkdocs is in the docs extra, not in test")
 def test_the_site_builds_without_warnings(tmp_path: Path) -> None:
-    run = subprocess.run(
-        [sys.executable, "-m", "mkdocs", "build", "--strict", "-d", str(tmp_path)],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "-d", str(tmp_path)]
+    run = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert run.returncode == 0, run.stderr
     reference = (tmp_path / "reference" / "index.html").read_text(encoding="utf-8")
     docstring = "Rotate queries and keys, in place."  # of the compiled module

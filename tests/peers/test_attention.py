@@ -64,9 +64,8 @@ def test_buckets_are_those_of_transformers(case: tuple[str, str, str]) -> None:
         values = {"bidirectional": both, "num_buckets": count, "max_distance": farthest}
         arguments = [whole] if names[0] == "self" else []
         got = function(*arguments, distances, **{name: values[name] for name in values if name in names})
-        expected = fastpe.relative_buckets(
-            distances.numpy(), bidirectional=both, num_buckets=count, max_distance=farthest
-        )
+        options: dict[str, Any] = {"num_buckets": count, "max_distance": farthest}
+        expected = fastpe.relative_buckets(distances.numpy(), bidirectional=both, **options)
         assert (got.numpy() == expected).all()
 
 

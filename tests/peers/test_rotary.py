@@ -106,10 +106,8 @@ def test_group_query_attention_of_onnxruntime(interleaved: bool, rotary_dim: int
     past = {name: normal(batch, key_heads, 0, columns) for name in ("past_key", "past_value")}
     keys, values = (np.zeros((batch, key_heads, prompt + 1, columns), np.float32) for _ in range(2))
     for starts, length in (((0, 0), prompt), ((prompt, prompt - 7), 1)):
-        q, k, v = (
-            normal(batch, length, count, columns, seed=seed)
-            for seed, count in enumerate((heads, key_heads, key_heads), length)
-        )
+        counts = enumerate((heads, key_heads, key_heads), length)
+        q, k, v = (normal(batch, length, count, columns, seed=seed) for seed, count in counts)
         offset = np.array(starts, np.int32)
         feeds = {
             **{name: each.reshape(batch, length, -1).copy() for name, each in (("q", q), ("k", k), ("v", v))},
@@ -119,16 +117,9 @@ def test_group_query_attention_of_onnxruntime(interleaved: bool, rotary_dim: int
             "cos_cache": cos,
             "sin_cache": sin,
         }
-        y, *present = run_node(
-            "GroupQueryAttention",
-            feeds,
-            ["y", "present_key", "present_value"],
-            domain="com.microsoft",
-            num_heads=heads,
-            kv_num_heads=key_heads,
-            do_rotary=1,
-            rotary_interleaved=int(interleaved),
-        )
+        attributes = {"num_heads": heads, "kv_num_heads": key_heads, "rotary_interleaved": int(interleaved)}
+        outputs = ["y", "present_key", "present_value"]
+        y, *present = run_node("GroupQueryAttention", feeds, outputs, domain="com.microsoft", do_rotary=1, **attributes)
         past = dict(zip(past, present, strict=True))
 
         rope.rotate_(q, k, offset=offset, seq_axis=-3)
@@ -216,16 +207,12 @@ def test_x_transformers_rotation(measured: Measured) -> None:
 
 def embedding_of_keras_hub(layer: Any, d: int) -> fastpe.RotaryEmbedding:
     """The embedding of a keras_hub.layers.RotaryEmbedding for heads of d columns."""
-    factor = layer.scaling_factor
-    scalings = {
-        "linear": {"rope_type": "linear", "factor": factor},
-        # It leaves the base.
-        "dynamic": {"rope_type": "linear", "factor": factor ** (d / (d - 2))},
-        "yarn": {"rope_type": "yarn", "factor": factor}
-        | {name: getattr(layer, name) for name in ("beta_fast", "beta_slow", "truncate")}
-        | {"original_max_position_embeddings": layer.original_max_position_embeddings},
-    }
-    scaling = scalings[layer.rope_type]
+    scaling: dict[str, Any] = {"rope_type": layer.rope_type, "factor": layer.scaling_factor}
+    if layer.rope_type == "dynamic":  # it leaves the base
+        scaling = {"rope_type": "linear", "factor": layer.scaling_factor ** (d / (d - 2))}
+    elif layer.rope_type == "yarn":
+        names = ("beta_fast", "beta_slow", "truncate", "original_max_position_embeddings")
+        scaling |= {name: getattr(layer, name) for name in names}
     return fastpe.RotaryEmbedding(d, interleaved=False, base=layer.max_wavelength, scaling=scaling)
 
 

@@ -137,12 +137,8 @@ def configured(model_type: str, given: dict[str, Any]) -> tuple[Any, dict[str, A
     """The configuration of a tiny model, and the keys that a file of it would have."""
     kind = tool().configurations()[model_type]
     required = {key: words[0] for key, words in table()["models"][model_type].get("requires", {}).items()}
-    written = (
-        {key: value for key, value in SMALL.items() if key in kind.__dataclass_fields__}
-        | required
-        | NEEDS.get(model_type, {})
-        | given
-    )
+    small = {key: value for key, value in SMALL.items() if key in kind.__dataclass_fields__}
+    written = small | required | NEEDS.get(model_type, {}) | given
     return kind(**json.loads(json.dumps(written))), {"model_type": model_type, **written}
 
 

@@ -125,11 +125,8 @@ def rows_first(function: Callable[..., Any]) -> Callable[..., Any]:
 
 def inner_function(method: Callable[..., Any], name: str, module: Any) -> Callable[..., Any]:
     """A function that is defined inside of a method and uses nothing of it."""
-    (code,) = (
-        constant
-        for constant in inspect.unwrap(method).__code__.co_consts
-        if inspect.iscode(constant) and constant.co_name == name
-    )
+    constants = inspect.unwrap(method).__code__.co_consts
+    (code,) = (constant for constant in constants if inspect.iscode(constant) and constant.co_name == name)
     return types.FunctionType(code, vars(module))
 
 
@@ -213,9 +210,8 @@ def test_pixtral(measured: Measured) -> None:
         model(torch.zeros(2, 3, 96, 80), image_sizes=[(96, 80), (40, 64)])
     (_, position_ids), (cos, sin) = seen[0]
     rotate = functools.partial(module.apply_rotary_pos_emb, cos=cos[None], sin=sin[None])
-    check(
-        Peer("pixtral", 64, ((12, 10), (5, 8)), (cos, sin), rotate, ids=position_ids), measured, "transformers pixtral"
-    )
+    peer = Peer("pixtral", 64, ((12, 10), (5, 8)), (cos, sin), rotate, ids=position_ids)
+    check(peer, measured, "transformers pixtral")
 
 
 def test_llama4_vision(measured: Measured) -> None:
@@ -296,18 +292,11 @@ def test_timm_dinov3(measured: Measured) -> None:
 @pytest.mark.parametrize("model", ["sam2_video", "sam3_tracker_video", "edgetam_video"])
 def test_memory_attention_of_sam(model: str, measured: Measured) -> None:
     torch, module = imported("torch"), modeling(model)
-    sizes: dict[str, Any] = {
-        "hidden_size": 256,
-        "downsample_rate": 1,
-        "num_attention_heads": 1,
-        "rope_feat_sizes": (10, 7),
-    }
+    sizes: dict[str, Any] = {"hidden_size": 256, "downsample_rate": 1, "num_attention_heads": 1}
+    sizes["rope_feat_sizes"] = (10, 7)
     config = axial(256, **{f"memory_attention_{name}": size for name, size in sizes.items()})
-    (owner,) = (
-        value
-        for name, value in vars(module).items()
-        if name.endswith("MemoryAttention") and hasattr(value, "precompute_positions")
-    )
+    owners = (value for name, value in vars(module).items() if name.endswith("MemoryAttention"))
+    (owner,) = (value for value in owners if hasattr(value, "precompute_positions"))
     position_ids = owner.precompute_positions(config)
     cos, sin = vision_rotary(module)(config)(torch.zeros(1), position_ids)
     name = "apply_rotary_pos_emb_2d_self_attn" if model == "edgetam_video" else "apply_rotary_pos_emb_2d"
@@ -393,9 +382,8 @@ def test_qwen_image(grids: list[tuple[int, int, int]], measured: Measured) -> No
 def test_hunyuan_video(measured: Measured) -> None:
     torch, module = imported("torch"), transformer("hunyuan_video")
     tables = module.HunyuanVideoRotaryPosEmbed(2, 1, [16, 56, 56], 256.0)(torch.zeros(1, 4, 3, 8, 10))
-    check(
-        Peer("hunyuan_video", 128, ((3, 4, 5),), tables, diffusers_rotate(tables)), measured, "diffusers HunyuanVideo"
-    )
+    peer = Peer("hunyuan_video", 128, ((3, 4, 5),), tables, diffusers_rotate(tables))
+    check(peer, measured, "diffusers HunyuanVideo")
 
 
 @pytest.mark.parametrize("head_dim", [128, 64])
@@ -439,9 +427,8 @@ def test_z_image(tokens: int, measured: Measured) -> None:
         setattr(fake, name, value.__func__ if isinstance(value, staticmethod) else functools.partial(value, fake))
     image, text = torch.zeros(4, 1, 10, 14), torch.zeros(tokens, 8)
     result = model.patchify_and_embed(fake, [image], [text], 2, 1)
-    id_lists = [
-        each[0] for each in result if isinstance(each, list) and torch.is_tensor(each[0]) and each[0].shape[-1:] == (3,)
-    ]
+    tensors = [each[0] for each in result if isinstance(each, list) and torch.is_tensor(each[0])]
+    id_lists = [each for each in tensors if each.shape[-1:] == (3,)]
     image_ids, text_ids = sorted(id_lists, key=lambda ids: bool(ids[0, 0] == 1))
     # The text's ids are longer than its features, and are cut to them before they are used.
     ids = torch.cat([image_ids, text_ids[: tokens + -tokens % 32]])
