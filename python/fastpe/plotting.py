@@ -197,7 +197,7 @@ def _visible_dimensions(encoding: PositionalEncoding, rows: int) -> list[int]:
     """Sines whose wavelengths are spread over what `rows` positions can show."""
     sines = range(encoding.d_model)[encoding.convention._columns(encoding.d_model)[0]]
     wanted = np.geomspace(rows / 10, rows * 2, 4)
-    nearest = [int(np.abs(np.log(encoding.wavelengths / wavelength)).argmin()) for wavelength in wanted]
+    nearest = [int(np.argmin(np.abs(np.log(encoding.wavelengths / wavelength)))) for wavelength in wanted]
     return sorted({sines[min(k, len(sines) - 1)] for k in nearest} if sines else {0})
 
 

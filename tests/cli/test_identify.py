@@ -128,7 +128,8 @@ def test_hostile_archives(capsys: Capture) -> None:
     for trial in range(60):
         data = bytearray(whole)
         for _ in range(3):
-            data[rng.integers(len(data)) if trial % 2 else -1 - rng.integers(120)] = rng.integers(256)
+            place = rng.integers(len(data)) if trial % 2 else -1 - rng.integers(120)
+            data[int(place)] = rng.integers(256)
         Path("x.npz").write_bytes(data if trial % 5 else data[: rng.integers(len(data))])
         codes.append(run("identify x.npz"))
         error = capsys.readouterr().err

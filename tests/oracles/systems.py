@@ -90,7 +90,7 @@ def _zero_row(L: int, d: int, padding_idx: int) -> Table:
 def _fairseq(valid: npt.NDArray[np.bool_], L: int, d: int, padding_idx: int) -> Table:
     positions = np.cumsum(valid, axis=1) * valid + padding_idx
     assert positions.shape == (2, L)
-    table = _zero_row(int(positions.max()) + 1, d, padding_idx)
+    table = _zero_row(int(np.max(positions)) + 1, d, padding_idx)
     return np.asarray(table[positions])
 
 

@@ -132,7 +132,7 @@ def compare_tables(
         difference = np.abs(our.astype(np.complex128) - their)
         allowed = spread(bounds, rope.form) * (math.sqrt(2.0) if rope.form == "complex" else 1.0)
         assert (difference <= allowed).all()
-        worst = np.unravel_index((difference / allowed).argmax(), allowed.shape)
+        worst = np.unravel_index(np.argmax(difference / allowed), allowed.shape)
         measured.append((name, rope.form, float(difference[worst]), float(allowed[worst])))
 
 

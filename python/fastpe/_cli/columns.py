@@ -107,7 +107,7 @@ def _added(batches: Iterator[Any], place: int, levels: int, addition: Addition) 
                 found = f"{name} has nulls inside of rows, or not only vectors of {d_model} floats"
                 raise CommandError(f"{found}, expected vectors of one length; fill or drop them first")
             x = floats.to_numpy().reshape(-1, d_model)
-            encoder, *_ = addition.prepared((int(rows.max()) + 1, d_model), x.dtype)
+            encoder, *_ = addition.prepared((int(np.max(rows)) + 1, d_model), x.dtype)
             positions = encoder.convention.first_position + addition.offset + rows
             y = encoder.add(x, positions=positions, **addition.factors)
             arrays[place] = _with_floats(column, pyarrow.array(y.reshape(-1)))

@@ -87,4 +87,5 @@ def _refusal(model_type: str | None) -> Exception:
     near = nearest(model_type, data["sinusoids"], 0.7) if model_type else None
     guess = f'; "{near}" is known: before you take it, compare what both add to embeddings' if near else ""
     remedy = f"use PositionalEncoding(d_model, convention=..){guess}"
-    return refused(ValueError, "model_type", f"is {model_type!r}, which is not known", remedy=remedy)
+    found = "is missing" if model_type is None else f"is {model_type!r}, which is not known"
+    return refused(ValueError, "model_type", found, remedy=remedy)
