@@ -131,7 +131,6 @@ ArrayView Views::of(const fastpe_array* array, const char* name) {
 
 PlacementArguments Views::rows(const fastpe_rows* rows) {
   PlacementArguments a;
-  a.are_those_of_out = true;
   if (rows == nullptr) return a;
   require_zeros(rows->reserved, std::size(rows->reserved));
   if (rows->offset != 0) a.offset = rows->offset;

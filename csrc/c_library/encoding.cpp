@@ -19,6 +19,15 @@ const Convention& convention_of(int32_t number) {
   refuse_value("convention", {"is ", number}, {"FASTPE_VASWANI or another of the header's"});
 }
 
+double output_scale(Alpha alpha, double width) {
+  switch (alpha) {
+    case Alpha::one: break;
+    case Alpha::one_over_root: return 1.0 / std::sqrt(width);
+    case Alpha::root_of_two_over: return std::sqrt(2.0 / width);
+  }
+  return 1.0;
+}
+
 Spec spec_of(const fastpe_encoding_options& options) {
   require_zeros(options.reserved, std::size(options.reserved));
   const Convention& convention = convention_of(options.convention);
@@ -41,34 +50,24 @@ Spec spec_of(const fastpe_encoding_options& options) {
                                       or_else(options.freq_scale, convention.freq_scale),
                                       copy_of(options.frequencies, options.frequency_count, count, "frequency_count"),
                                       "d_model, base, freq_scale and frequencies"};
-  const double output_scale = convention.alpha == Alpha::one             ? 1.0
-                              : convention.alpha == Alpha::one_over_root ? 1.0 / std::sqrt(width)
-                                                                         : std::sqrt(2.0 / width);
-  return {d, frequencies, convention.interleaved, convention.cosine_first, output_scale};
+  return {d, frequencies, convention.interleaved, convention.cosine_first, output_scale(convention.alpha, width)};
 }
 
-struct AddArguments {
-  const fastpe_array *x, *out;
-  int32_t seq_axis;
-  const fastpe_rows* rows;
-  double scale, alpha;
-  int32_t num_threads;
-};
-
-void add_either_way(const SinusoidalEncoding* encoding, const fastpe_array* table, const AddArguments& a) {
+void add_either_way(const SinusoidalEncoding* encoding, const fastpe_array* table, const fastpe_array* x,
+                    const fastpe_array* out, int32_t seq_axis, const fastpe_rows* rows, double scale, double alpha,
+                    int32_t num_threads) {
   Views views;
+  AddRequest request;
+  request.x = views.of(&required(x, "x"), "x");
+  request.out = views.of(out, "out");
+  request.is_in_place = out == nullptr;
+  request.table = views.of(table, "table");
+  request.placement = views.rows(rows);
+  request.factors = {scale, alpha};
+  request.seq_axis = seq_axis;
+  request.max_threads = max_threads_of(num_threads);
   CFrontEnd front_end;
-  add(encoding,
-      {views.of(&required(a.x, "x"), "x"),
-       views.of(a.out, "out"),
-       a.out == nullptr,
-       views.of(table, "table"),
-       views.rows(a.rows),
-       {a.scale, a.alpha},
-       a.seq_axis,
-       std::nullopt,
-       max_threads_of(a.num_threads)},
-      front_end);
+  add(encoding, request, front_end);
 }
 
 }  // namespace
@@ -100,17 +99,20 @@ fastpe_status fastpe_encode(const fastpe_encoding* encoding, const fastpe_array*
                             int32_t num_threads) {
   return status_of([&] {
     Views views;
+    EncodeRequest request;
+    request.out = views.of(&required(out, "out"), "out");
+    request.placement = views.rows(rows);
+    request.placement.are_those_of_out = true;
+    request.max_threads = max_threads_of(num_threads);
     CFrontEnd front_end;
-    encode(required(encoding, "encoding"),
-           {views.of(&required(out, "out"), "out"), views.rows(rows), std::nullopt, max_threads_of(num_threads)},
-           front_end);
+    encode(required(encoding, "encoding"), request, front_end);
   });
 }
 
 fastpe_status fastpe_add(const fastpe_encoding* encoding, const fastpe_array* x, const fastpe_array* out,
                          int32_t seq_axis, const fastpe_rows* rows, double scale, double alpha, int32_t num_threads) {
   return status_of([&] {
-    add_either_way(&required(encoding, "encoding"), nullptr, {x, out, seq_axis, rows, scale, alpha, num_threads});
+    add_either_way(&required(encoding, "encoding"), nullptr, x, out, seq_axis, rows, scale, alpha, num_threads);
   });
 }
 
@@ -118,5 +120,5 @@ fastpe_status fastpe_add_table(const fastpe_array* table, const fastpe_array* x,
                                int32_t seq_axis, const fastpe_rows* rows, double scale, double alpha,
                                int32_t num_threads) {
   return status_of(
-      [&] { add_either_way(nullptr, &required(table, "table"), {x, out, seq_axis, rows, scale, alpha, num_threads}); });
+      [&] { add_either_way(nullptr, &required(table, "table"), x, out, seq_axis, rows, scale, alpha, num_threads); });
 }

@@ -192,14 +192,15 @@ class RotatedViews {
 
   RotateRequest request(const PlacementArguments& placement) const {
     const auto count = static_cast<std::size_t>(arguments_.count);
-    const bool is_in_place = arguments_.out == nullptr;
-    return {{x_, count},
-            {out_, is_in_place ? 0 : count},
-            is_in_place,
-            placement,
-            arguments_.seq_axis,
-            arguments_.inverse == 1,
-            max_threads_of(arguments_.num_threads)};
+    RotateRequest request;
+    request.is_in_place = arguments_.out == nullptr;
+    request.arrays = {x_, count};
+    request.outs = {out_, request.is_in_place ? 0 : count};
+    request.placement = placement;
+    request.seq_axis = arguments_.seq_axis;
+    request.is_inverse = arguments_.inverse == 1;
+    request.max_threads = max_threads_of(arguments_.num_threads);
+    return request;
   }
   RotateRequest request() { return request(views.rows(arguments_.rows)); }
 
@@ -247,21 +248,20 @@ fastpe_status fastpe_tables(const fastpe_rotary* rotary, int32_t form, const fas
     if (form < 1 || form > form_count) {
       refuse_value("form", {"is ", form}, {"FASTPE_TABLES_HALVES or another of the header's"});
     }
-    const TableForm& chosen = table_forms[form - 1];
-    const bool has_two = chosen.array_count == 2;
+    Views views;
+    TablesRequest request{table_forms[form - 1], {}, {}, {}, 0};
+    const bool has_two = request.form.array_count == 2;
     if ((second != nullptr) != has_two) {
       refuse_value("second", {has_two ? "is NULL" : "was given"},
                    {has_two ? "an array: this form has two" : "NULL: this form has one array"});
     }
-    Views views;
+    request.out[0] = views.of(&required(first, "first"), "first");
+    request.out[1] = views.of(second, "second");
+    request.placement = views.rows(rows);
+    request.placement.are_those_of_out = true;
+    request.max_threads = max_threads_of(num_threads);
     CFrontEnd front_end;
-    write_tables(self,
-                 {chosen,
-                  {views.of(&required(first, "first"), "first"), views.of(second, "second")},
-                  views.rows(rows),
-                  std::nullopt,
-                  max_threads_of(num_threads)},
-                 front_end);
+    write_tables(self, request, front_end);
   });
 }
 

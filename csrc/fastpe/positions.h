@@ -4,6 +4,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cassert>
 #include <cstdint>
 
 #include "arrays.h"
@@ -33,7 +34,7 @@ struct Positions {
   std::int64_t sequence_count = 0;
   bool count_valid_only = false;
 
-  // Whether all rows have the same positions.
+  // Whether all batch rows are known to have the same positions: not where valid rows are counted, even by one mask.
   bool are_shared() const { return !values_per_batch_row && !offsets.is_given() && !count_valid_only; }
   // Whether each batch row counts from an offset of its own.
   bool has_row_offsets() const { return offsets.is_given() && !values.is_given() && !sequence_starts.is_given(); }
@@ -41,7 +42,8 @@ struct Positions {
   bool may_revisit() const { return values.is_given() || offsets.is_given(); }
 };
 
-// Which rows are valid. An operation skips the others, and nobody looks at their positions.
+// Which rows are valid: by a mask, by lengths, or all of them. Nobody looks at the positions of the others, which an
+// operation leaves, copies or makes zero.
 struct Validity {
   const char* valid = nullptr;  // bytes; not 0: valid
   std::int64_t valid_batch_row_stride_bytes = 0, valid_seq_stride_bytes = 0;
@@ -49,7 +51,7 @@ struct Validity {
 
   bool are_all_valid() const { return valid == nullptr && !lengths.is_given(); }
   bool differs_in_batch() const { return valid_batch_row_stride_bytes != 0 || lengths.row_stride_bytes != 0; }
-  // Of a mask.
+  // Only for a mask.
   bool has(std::int64_t row, std::int64_t l) const {
     return valid[row * valid_batch_row_stride_bytes + l * valid_seq_stride_bytes] != 0;
   }
@@ -70,6 +72,7 @@ struct BatchRows {
 template <class OnValid, class OnInvalid>
 void for_each_validity(const Validity& validity, const BatchRows& rows, std::int64_t begin, std::int64_t end,
                        const OnValid& on_valid, const OnInvalid& on_invalid) {
+  assert(validity.valid == nullptr || !validity.lengths.is_given());
   if (validity.are_all_valid()) {
     if (begin < end) on_valid(begin, end - begin);
     return;
@@ -129,9 +132,9 @@ struct Span {
   enum class Step { ascending, descending, none } step = Step::ascending;
   Slice<Number> coordinates = {};  // of a row that has several; valid during the call that passes the span
 
-  // Not of a single row at an integer position, which counts as ascending.
+  // False for a single row at an integer position, which counts as ascending.
   bool is_one_position() const { return step == Step::none; }
-  // Of integer positions.
+  // Only for integer positions.
   std::int64_t lowest() const { return step == Step::descending ? position.integer - (count - 1) : position.integer; }
   std::int64_t highest() const { return step == Step::ascending ? position.integer + (count - 1) : position.integer; }
 };

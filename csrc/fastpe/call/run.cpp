@@ -72,7 +72,7 @@ class Executor {
     }
   }
 
-  // Does what execute_batch_row() does, in fewer steps, for rows that have an offset and nothing else.
+  // Does what execute_batch_rows() does, in fewer steps, for rows that have an offset and nothing else.
   void read_at_offsets(const Items& items, std::int64_t l, std::int64_t count) {
     constexpr std::int64_t most_items = 64;
     const TableView& kept = plan_.rows_found;
@@ -108,8 +108,8 @@ class Executor {
     apply_waiting(items);
   }
 
-  // It does unless another thread has changed positions, offsets or lengths since they were checked: results are then
-  // undefined, but nothing outside the arrays is read.
+  // Every span does, unless another thread has changed positions, offsets or lengths since they were checked: results
+  // are then undefined, but nothing outside the arrays is read.
   bool exists(const Span& span) const {
     if (plan_.strategy != Strategy::read_rows) return call_.source.range.has(span);
     return span.position.is_integer && 0 <= span.lowest() && span.highest() < plan_.rows_found.rows;
@@ -213,8 +213,8 @@ class Executor {
   }
 
   void apply(const Tile& tile, const Items& items) {
-    const bool are_all_valid = !plan_.all_items_share_positions || !call_.placement.validity.differs_in_batch();
-    if (items.count() == 1 && are_all_valid) {
+    const bool is_valid_for_all = !plan_.all_items_share_positions || !call_.placement.validity.differs_in_batch();
+    if (items.count() == 1 && is_valid_for_all) {
       operation_.apply(tile, items, {items.begin, tile.l + plan_.segment_rows}, workspace_);
       return;
     }
@@ -223,7 +223,7 @@ class Executor {
     for (std::int64_t segment = 0; segment < segments; ++segment) {
       const std::int64_t first = tile.l + tile.count * segment / segments;
       const std::int64_t end = tile.l + tile.count * (segment + 1) / segments;
-      if (are_all_valid) {
+      if (is_valid_for_all) {
         operation_.apply(tile.rows_between(first, end), items, {items.begin, end}, workspace_);
       } else {
         apply_where_valid(tile, items, first, end);

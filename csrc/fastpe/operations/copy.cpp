@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "copy.h"
 
+#include <cassert>
 #include <cstddef>
 #include <cstring>
 
@@ -77,7 +78,8 @@ void copy_block(const Block<char>& to, const Block<const char>& from, std::int64
   switch (element_bytes) {
     case 2: return copy_apart<std::uint16_t>(to, from, rows, columns);
     case 4: return copy_apart<std::uint32_t>(to, from, rows, columns);
-    default: return copy_apart<std::uint64_t>(to, from, rows, columns);
+    case 8: return copy_apart<std::uint64_t>(to, from, rows, columns);
+    default: assert(false);
   }
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "tables.h"
 
+#include <cassert>
 #include <cstring>
 
 #include "fastpe/kernels/half_floats.inl"
@@ -27,6 +28,7 @@ void convert_row(const char* from, DType from_dtype, char* to, DType to_dtype, s
   } else if (from_dtype == DType::float16) {
     convert_all<std::uint16_t, float>(from, to, count, float32_of_float16);
   } else {
+    assert(from_dtype == DType::bfloat16);
     convert_all<std::uint16_t, float>(from, to, count, float32_of_bfloat16);
   }
 }
@@ -35,6 +37,7 @@ void convert_row(const char* from, DType from_dtype, char* to, DType to_dtype, s
 
 void RotaryTables::write_rows(const Span& span, const Target& target, char* /*scratch*/) const {
   const std::int64_t pairs = cosines_.columns;
+  assert(target.columns.first == 0 && target.columns.count == 2 * pairs && target.x == nullptr);
   for (std::int64_t i = 0; i < span.count; ++i) {
     char* const row = target.out + i * target.out_row_stride_bytes;
     const std::int64_t position = span.position.integer + i;

@@ -2,6 +2,8 @@
 // Tables that are given, as sources: row p belongs to position p, and other positions have no rows.
 #pragma once
 
+#include <cassert>
+
 #include "source.h"
 
 namespace fastpe {
@@ -12,7 +14,7 @@ class LearnedTable final : public Source {
 
   TableView find(DType, const PositionBounds&) const override { return table_; }
   // Never called: make_plan() always asks find() where blocks are single rows.
-  void write_rows(const Span&, const Target&, char*) const override {}
+  void write_rows(const Span&, const Target&, char*) const override { assert(false); }
 
  private:
   TableView table_;

@@ -3,7 +3,9 @@
 // w_k = freq_scale * base^(-k / (n - denominator_offset)).
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <iterator>
 
 namespace fastpe {
 
@@ -12,6 +14,8 @@ enum class OddWidth { natural, pad, round_up, error };
 inline constexpr const char* odd_widths[] = {"natural", "pad", "round_up", "error"};
 enum class Alpha { one, one_over_root, root_of_two_over };
 inline constexpr const char* alphas[] = {nullptr, "1/sqrt(d)", "sqrt(2/d)"};
+static_assert(std::size(odd_widths) == static_cast<std::size_t>(OddWidth::error) + 1);
+static_assert(std::size(alphas) == static_cast<std::size_t>(Alpha::root_of_two_over) + 1);
 
 struct Convention {
   const char* name;

@@ -3,7 +3,9 @@
 // value is the exact value of its formula, rounded to float64 once.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <vector>
 
 namespace fastpe {
@@ -45,6 +47,7 @@ struct RotaryScaling {
 // The types by name, in their order, and the numbers.
 inline constexpr const char* scaling_types[] = {"default", "linear",   "ntk",    "dynamic",
                                                 "yarn",    "longrope", "llama3", "proportional"};
+static_assert(std::size(scaling_types) == static_cast<std::size_t>(RotaryScaling::Type::proportional) + 1);
 struct ScalingNumber {
   const char* name;
   double RotaryScaling::* number;

@@ -2,6 +2,7 @@
 #include "sinusoids.h"
 
 #include <algorithm>
+#include <cassert>
 #include <cmath>
 #include <cstring>
 #include <new>
@@ -105,6 +106,7 @@ const char* Sinusoids::row_at(const Number& position, int coordinate, DType dtyp
 }
 
 void Sinusoids::join_rows(const Span& span, const Target& target, char* scratch) const {
+  assert(target.x == nullptr);
   const char* rows[max_coordinates];
   for (int i = 0; i < coordinates_->count; ++i) {
     rows[i] = row_at(span.coordinates[static_cast<std::size_t>(i)], i, target.dtype, scratch);
@@ -130,6 +132,7 @@ void Sinusoids::join_rows(const Span& span, const Target& target, char* scratch)
 void AngleRows::write_rows(const Span& span, const Target& target, char* /*scratch*/) const {
   const DoubleDoubles& radians = encoder_.frequencies().radians;
   const bool is_float64 = target.dtype == DType::float64;
+  assert((is_float64 || target.dtype == DType::float32) && target.x == nullptr);
   for (std::int64_t row = 0; row < span.count; ++row) {
     char* out = target.out + row * target.out_row_stride_bytes;
     for (std::int64_t i = 0; i < target.columns.count; ++i, out += element_bytes(target.dtype)) {
