@@ -126,9 +126,8 @@ def test_a_mask_that_hides_nothing_changes_nothing(name: Any, channels_first: bo
     assert masked.shape == (2, *plain.shape)
     assert_same_bits(masked[0], plain)
     assert_same_bits(masked[1], plain)
-    assert_same_bits(
-        fastpe.encode_grid((5, 7), 16, convention=name, channels_first=channels_first, valid=full[0]), plain
-    )
+    one = fastpe.encode_grid((5, 7), 16, convention=name, channels_first=channels_first, valid=full[0])
+    assert_same_bits(one, plain)
 
 
 def test_a_padded_image_is_encoded_as_if_it_were_alone() -> None:
@@ -150,14 +149,11 @@ def test_a_single_point_is_a_row_of_many(name: Any, include_input: bool) -> None
     rows = fastpe.encode_coordinates(points, d_model, convention=name, include_input=include_input)
     out = np.full(2 * rows.shape[1], np.float32(7))
     for point, row in zip(points, rows, strict=True):
-        assert_same_bits(
-            fastpe.encode_coordinates(point, d_model, convention=name, include_input=include_input, out=out[::2]), row
-        )
+        keywords: dict[str, Any] = {"convention": name, "include_input": include_input, "out": out[::2]}
+        assert_same_bits(fastpe.encode_coordinates(point, d_model, **keywords), row)
     assert (out[1::2] == 7).all()
-    assert_same_bits(
-        fastpe.encode_coordinates(list(points[0]), d_model, convention=name),
-        fastpe.encode_coordinates(points[:1], d_model, convention=name)[0],
-    )
+    given, row = list(points[0]), fastpe.encode_coordinates(points[:1], d_model, convention=name)[0]
+    assert_same_bits(fastpe.encode_coordinates(given, d_model, convention=name), row)
 
 
 @pytest.mark.parametrize("outermost", ["axis", "function", "frequency", "pair"])

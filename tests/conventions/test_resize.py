@@ -33,16 +33,9 @@ def kernel(mode: str, x: Fraction, a: Fraction) -> Fraction:
     return a * (x**3 - 5 * x**2 + 8 * x - 4) if x < 2 else Fraction(0)
 
 
-OPTIONS: list[dict[str, Any]] = [
-    {"mode": "nearest"},
-    {"mode": "nearest-exact"},
-    {"mode": "tile"},
-    *(
-        {"mode": mode, **options}
-        for mode in ("bilinear", "bicubic")
-        for options in ({}, {"align_corners": True}, {"antialias": True}, {"padding_mode": "zeros"})
-    ),
-]
+MORE: list[dict[str, Any]] = [{}, {"align_corners": True}, {"antialias": True}, {"padding_mode": "zeros"}]
+OPTIONS: list[dict[str, Any]] = [{"mode": mode} for mode in ("nearest", "nearest-exact", "tile")]
+OPTIONS += [{"mode": mode, **more} for mode in ("bilinear", "bicubic") for more in MORE]
 SHAPES = [((4, 4), (7, 5)), ((7, 7), (3, 2)), ((2, 5), (6, 4)), ((1, 1), (3, 2)), ((6, 6), (1, 1)), ((5, 5), (5, 5))]
 
 
@@ -145,10 +138,8 @@ def test_a_rounded_quotient_half_way_between_two_floats_is_not_rounded_again() -
 
     half_way = (1 << 24) + 1  # over 2**24: between two of float32
     tiny = 1 << 60
-    numerators = np.array(
-        [half_way * tiny + 1, half_way * tiny - 1, half_way * tiny, (half_way + 2) * tiny - 1], object
-    )
-    got = float32_of(numerators, np.full(4, tiny << 24, object))
+    numerators = [half_way * tiny + 1, half_way * tiny - 1, half_way * tiny, (half_way + 2) * tiny - 1]
+    got = float32_of(np.array(numerators, object), np.full(4, tiny << 24, object))
     assert (got == np.array([1 + 2**-23, 1, 1, 1 + 2**-23], np.float32)).all()
 
 
@@ -180,10 +171,8 @@ def test_conventions_say_what_modes_cannot() -> None:
     tiled = fastpe.resize_table(grid, (6, 10), convention="sam3").reshape(6, 10, 3)
     assert_same_bits(tiled, np.tile(grid.reshape(4, 4, 3), (2, 3, 1))[:6, :10])
     own = dataclasses.replace(fastpe.resize_conventions["radio"], name="mine", mode="bicubic")
-    assert_same_bits(
-        fastpe.resize_table(grid, (5, 9), convention=own),
-        fastpe.resize_table(grid, (9, 9), mode="bicubic").reshape(9, 9, 3)[:5].reshape(-1, 3),
-    )
+    square = fastpe.resize_table(grid, (9, 9), mode="bicubic").reshape(9, 9, 3)
+    assert_same_bits(fastpe.resize_table(grid, (5, 9), convention=own), square[:5].reshape(-1, 3))
 
 
 @pytest.mark.parametrize("merge_size", [1, 2])

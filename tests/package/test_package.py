@@ -114,14 +114,9 @@ def test_doctests_of_the_compiled_methods() -> None:
 
 
 def run(code: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("FASTPE_")}
-    return subprocess.run(
-        [sys.executable, "-W", "error", "-c", code],
-        env={**kept, **environment},
-        check=False,
-        capture_output=True,
-        text=True,
-    )
+    environment = {**{name: os.environ[name] for name in os.environ if not name.startswith("FASTPE_")}, **environment}
+    command = [sys.executable, "-W", "error", "-c", code]
+    return subprocess.run(command, env=environment, check=False, capture_output=True, text=True)
 
 
 WRONG = {

@@ -23,14 +23,11 @@ Array = npt.NDArray[np.float64]
 ROWS, POSITION, POSITIONS = 40, 17, 5 + np.arange(12).reshape(2, 6)
 BASE = 10000.0
 
+YARN = {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 32}
 EMBEDDINGS = {
     "plain": fastpe.RotaryEmbedding(16, interleaved=False),
     "interleaved": fastpe.RotaryEmbedding(16, interleaved=True),
-    "yarn": fastpe.RotaryEmbedding(
-        16,
-        interleaved=False,
-        scaling={"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 32},
-    ),
+    "yarn": fastpe.RotaryEmbedding(16, interleaved=False, scaling=YARN),
 }
 
 
@@ -68,11 +65,7 @@ def cosines_then_sines(rope: fastpe.RotaryEmbedding) -> tuple[Array]:
 
 def float2(rope: fastpe.RotaryEmbedding) -> tuple[Array]:
     """Pairs in memory, position after position."""
-    return (
-        np.array(
-            [[value for row in zip(*cache(rope), strict=True) for pair in zip(*row, strict=True) for value in pair]]
-        ),
-    )
+    return (np.stack(cache(rope), axis=-1).reshape(1, -1),)
 
 
 def ascend(rope: fastpe.RotaryEmbedding) -> tuple[Array, Array]:
