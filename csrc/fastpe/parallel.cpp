@@ -250,15 +250,6 @@ class Shares {
   std::unique_ptr<Share[]> shares_;
 };
 
-int positive_integer(const char* name, const char* text) {
-  char* end = nullptr;
-  const long value = std::strtol(text, &end, 10);
-  if (end == text || *end != '\0' || value < 1 || value > 1 << 16) {
-    refuse_value(name, {"is '", text, "'"}, {"a positive integer"}, {"correct it or unset it"});
-  }
-  return static_cast<int>(value);
-}
-
 #if defined(_OPENMP) && defined(__linux__)
 // The processor quota of one control group, rounded up; 0 where it has none.
 int quota_in(const std::string& group) {
@@ -340,8 +331,14 @@ bool has_openmp() {
 int default_thread_count() {
   // Read once: a server's environment does not change under it.
   static const int from_environment = [] {
-    const char* text = std::getenv("FASTPE_NUM_THREADS");
-    return text == nullptr || *text == '\0' ? 0 : positive_integer("FASTPE_NUM_THREADS", text);
+    const char* const text = std::getenv("FASTPE_NUM_THREADS");
+    if (text == nullptr || *text == '\0') return 0;
+    char* end = nullptr;
+    const long value = std::strtol(text, &end, 10);
+    if (*end != '\0' || value < 1 || value > 1 << 16) {
+      refuse_value("FASTPE_NUM_THREADS", {"is '", text, "'"}, {"a positive integer"}, {"correct it or unset it"});
+    }
+    return static_cast<int>(value);
   }();
   if (from_environment > 0) return has_openmp() ? from_environment : 1;
   return threads_of_openmp();
