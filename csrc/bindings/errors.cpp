@@ -37,6 +37,14 @@ void translate(std::exception_ptr exception) {
   }
 }
 
+// Messages are UTF-8 and end at the first zero byte: both a lone surrogate and a zero are escaped.
+std::string utf8_of(PyObject* text) {
+  const Object bytes = not_null(PyUnicode_AsEncodedString(text, "utf-8", "backslashreplace"));
+  std::string result(PyBytes_AS_STRING(bytes.ptr()), static_cast<std::size_t>(PyBytes_GET_SIZE(bytes.ptr())));
+  for (std::size_t at; (at = result.find('\0')) != std::string::npos;) result.replace(at, 1, "\\x00");
+  return result;
+}
+
 }  // namespace
 
 void register_errors() { py::register_local_exception_translator(translate); }
@@ -51,13 +59,6 @@ void set_error() {
   } catch (...) {
     py::detail::try_translate_exceptions();
   }
-}
-
-std::string utf8_of(PyObject* text) {
-  const Object bytes = not_null(PyUnicode_AsEncodedString(text, "utf-8", "backslashreplace"));
-  std::string result(PyBytes_AS_STRING(bytes.ptr()), static_cast<std::size_t>(PyBytes_GET_SIZE(bytes.ptr())));
-  for (std::size_t at; (at = result.find('\0')) != std::string::npos;) result.replace(at, 1, "\\x00");
-  return result;
 }
 
 std::string str_of(PyObject* object) { return utf8_of(not_null(PyObject_Str(object)).ptr()); }

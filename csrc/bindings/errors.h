@@ -15,8 +15,7 @@ void register_errors();
 // Sets Python's error of the exception that is being handled, as pybind11 does for its own functions.
 void set_error();
 
-// For messages, which are UTF-8 and end at the first zero byte: both a lone surrogate and a zero are escaped.
-std::string utf8_of(PyObject* text);
+// For messages.
 std::string str_of(PyObject* object);
 // In one line; of an int that Python writes no digits of, its bits.
 std::string repr_of(PyObject* object);

@@ -139,8 +139,6 @@ struct Span {
   std::int64_t highest() const { return step == Step::ascending ? position.integer + (count - 1) : position.integer; }
 };
 
-namespace detail {
-
 // Over [l, l + count) of rows whose positions are those of `row`. All are valid, and valid_before others come before.
 template <class OnSpan>
 void for_each_span_of_valid(const Positions& p, std::int64_t row, std::int64_t l, std::int64_t count,
@@ -198,8 +196,6 @@ void for_each_span_of_valid(const Positions& p, std::int64_t row, std::int64_t l
   }
 }
 
-}  // namespace detail
-
 // Calls on_span for what is valid in any of the batch rows, which share their positions, and on_invalid(l, count) for
 // the rest of [begin, end), in order. Before `begin`, valid_before rows are valid, if only these count.
 template <class OnSpan, class OnInvalid>
@@ -208,7 +204,7 @@ void for_each_span(const Placement& placement, const BatchRows& rows, std::int64
   for_each_validity(
       placement.validity, rows, begin, end,
       [&](std::int64_t l, std::int64_t count) {
-        detail::for_each_span_of_valid(placement.positions, rows.begin, l, count, valid_before, on_span);
+        for_each_span_of_valid(placement.positions, rows.begin, l, count, valid_before, on_span);
         valid_before += count;
       },
       on_invalid);
