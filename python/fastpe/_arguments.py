@@ -208,6 +208,7 @@ _foreign = {
     "padding_idx": ("valid", "give valid=ids != padding_idx"),
     "seq_lens": ("lengths", "give lengths=seq_lens"),
     "seq_lengths": ("lengths", "give lengths=seq_lengths"),
+    "grid_thw": ("image_grid_thw", "give image_grid_thw= or video_grid_thw="),
     "image_grid_thw": ("grid_thw", "give grid_thw="),
     "video_grid_thw": ("grid_thw", "give grid_thw="),
     "second_per_grid_ts": ("second_per_grid", "give second_per_grid="),
