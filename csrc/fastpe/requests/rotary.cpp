@@ -2,6 +2,7 @@
 #include "rotary.h"
 
 #include <algorithm>
+#include <cassert>
 #include <cmath>
 #include <iterator>
 #include <numeric>
@@ -126,6 +127,7 @@ RotaryEmbedding::RotaryEmbedding(const WantedFrequencies& frequencies, double at
 
 const SinusoidalEncoding& RotaryEmbedding::encoding_with(double row_factor) const {
   if (row_factor == encoder.spec().output_scale) return *this;
+  assert(row_factor == 1.0 || row_factor == 1.0 / encoder.spec().output_scale);
   return *(row_factor == 1.0 ? with_factor_one_ : with_inverse_factor_).get([&] {
     return std::make_unique<SinusoidalEncoding>(spec_of(encoder.spec().wanted_frequencies, row_factor), 0);
   });
