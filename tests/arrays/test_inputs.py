@@ -123,6 +123,18 @@ def test_what_is_only_read_may_be_anything_that_numpy_reads(name: str) -> None:
         READS[name](OnDevice)
 
 
+def test_the_stride_of_an_axis_of_one_element_does_not_count() -> None:
+    """NumPy calls such a column contiguous, whatever lies between its element and the next one."""
+    steps = np.array([[0, 1, 1], [77, 77, 77]])
+    column = steps[:1].T
+    assert column.flags.c_contiguous
+    assert column.strides[1] != column.itemsize
+    plain = np.array([[0], [1], [1]])
+    assert_same_bits(fastpe.encode(1, 8, valid=column), fastpe.encode(1, 8, valid=plain))
+    padded = fastpe.PositionalEncoding(8, padding_idx=1)
+    assert_same_bits(padded.embed(column, table), padded.embed(plain, table))
+
+
 def test_an_input_behind_dlpack_is_not_copied() -> None:
     memory = np.zeros((4, 8))
     tensor: Any = ByDLPack(memory[:3])

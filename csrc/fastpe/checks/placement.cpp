@@ -155,8 +155,10 @@ NumbersView numbers_view(const ArrayView& array, Numbers numbers) {
     refuse_value(array.name, {"got other strides while the arguments were read"}, {"an array that stays as it is"},
                  {"pass ", in_code(array.name), ".copy()"});
   }
-  return {array.data, array.dtype, array.axes > 1 ? array.last() * element_bytes(array.dtype) : 0,
-          array.axes > 0 ? array.last_stride_bytes() : 0};
+  // Not the strides of an array without gaps: that of an axis of one element can be anything.
+  const std::int64_t bytes = element_bytes(array.dtype);
+  if (array.axes > 1) return {array.data, array.dtype, array.last() * bytes, bytes};
+  return {array.data, array.dtype, 0, array.axes == 1 ? array.last_stride_bytes() : 0};
 }
 
 void require_zeros_and_ones(const ArrayView& mask) {
