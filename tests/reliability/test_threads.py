@@ -75,7 +75,8 @@ LONG_CALLS: dict[str, Callable[[Any], object]] = {
 def runs_beside(call: Callable[[Any], object]) -> bool:
     """Whether another thread runs in the midst of the call. Python itself gives no thread its turn meanwhile."""
     out = np.ones((60_000, 256), np.float32)
-    times, stop, interval = [0.0], threading.Event(), sys.getswitchinterval()
+    times: list[float] = []
+    stop, interval = threading.Event(), sys.getswitchinterval()
 
     def count() -> None:
         while not stop.is_set():
@@ -88,13 +89,13 @@ def runs_beside(call: Callable[[Any], object]) -> bool:
     try:
         for _ in range(50):
             time.sleep(0.001)
+            times.clear()
             begin = time.monotonic()
             call(out)
             end = time.monotonic()
             margin = (end - begin) / 3
-            if any(begin + margin < each < end - margin for each in times[-10_000:]):
+            if any(begin + margin < each < end - margin for each in times[:]):
                 return True
-            times.clear()
         return False
     finally:
         sys.setswitchinterval(interval)
