@@ -141,7 +141,10 @@ REFUSED: Refused = {
         "embed(table, [[0, 1]])",
         *each("embed({}, table)", "[0.0, 1.0] | [True, False] | 'ab' | None"),
     ],
-    (ValueError, "ids"): ["embed(np.zeros((1,) * 9, int), table)"],
+    (ValueError, "ids"): [
+        "embed(np.zeros((1,) * 9, int), table)",
+        "Encoding(8, padding_idx=1).embed([[[0, 1]]], table)",
+    ],
     (IndexError, "ids"): [
         *each("embed({}, table)", "[0, 100] | [0, -1] | [[0, 1], [2, 100]]"),
         "embed([0, 100], table, lengths=0)",

@@ -39,6 +39,8 @@ REFUSED: Refused = {
         *each("rope.rotate_(q, {})", "x[0, 0] | k[..., :2] | k[:, :, :2]"),
         # a batch of its own, where rows of the batch differ
         *each("rope.rotate_(q, {}, offset=[1, 2])", "k[:1] | k[0]"),
+        *each("rope.rotate_(q, k[:1], {})", "lengths=[2, 3] | offset=[2] | lengths=[2]"),
+        *each("rope.rotate_(k[:1], q, {})", "offset=[2] | lengths=[2]"),
         "rope.rotate_(q, k[0, 0], positions=[[0, 1, 2], [1, 2, 3]])",
         "rope.rotate_(q, k[:1], valid=[[True] * 3] * 2)",
         "rope.shift_(q, k[:1], by=[[1], [2]])",

@@ -11,14 +11,15 @@
 namespace fastpe {
 namespace {
 
-// The argument that differs from row to row of a batch.
+// The argument that has an entry for each row of a batch. Only of `positions` and `valid` may one entry be for all.
 const char* per_row_argument(const PlacementArguments& arguments, int coordinate_count) {
   if (arguments.cu_seqlens.is_given()) return nullptr;
   const auto differs = [](const ArrayView& array, int axes) {
     return array.is_given() && array.axes >= axes && array.shape[0] != 1;
   };
-  if (differs(arguments.offsets, 1)) return arguments.offsets.name;
-  if (differs(arguments.lengths, 1)) return arguments.lengths.name;
+  for (const ArrayView* const array : {&arguments.offsets, &arguments.lengths}) {
+    if (array->is_given() && array->axes > 0) return array->name;
+  }
   if (differs(arguments.positions, coordinate_count > 0 ? 3 : 2)) return arguments.positions.name;
   return differs(arguments.valid, 2) ? arguments.valid.name : nullptr;
 }

@@ -100,6 +100,10 @@ void embed(const SinusoidalEncoding& encoding, const EmbedRequest& request, Fron
   std::ptrdiff_t strides_bytes[max_item_axes];
   const bool has_validity = placement_given.valid.is_given() || placement_given.lengths.is_given();
   if (request.padding_idx && !has_validity && !placement_given.cu_seqlens.is_given()) {
+    if (ids.axes > 2) {
+      refuse_value("ids", {"has ", ids.axes, " axes, and the encoder has a padding_idx"}, {"[L] or [B, L]"},
+                   {"pass ids.reshape(-1, ids.shape[-1])"});
+    }
     valid = where_not(ids, numbers, *request.padding_idx);
     placement_given.valid = contiguous_view(valid.data(), "valid", DType::boolean, ids.shape, ids.axes, strides_bytes);
   }

@@ -48,8 +48,8 @@ class PositionalEncoding(EncoderBase, _core.Encoder):
     convention, base, freq_scale, frequencies : optional
         As in `fastpe.encode`; `frequencies` takes the place of `base` and `freq_scale`.
     padding_idx : int, optional
-        The id of padding, if padding is not counted: `embed` leaves these rows out unless its call says which rows are
-        valid. For `add_`, give ``valid=ids != encoding.padding_idx``.
+        The id of padding, if padding is not counted: `embed` takes ids [L] or [B, L] and leaves these rows out, unless
+        its call says which rows are valid. For `add_`, give ``valid=ids != encoding.padding_idx``.
     embedding_scale : float, optional
         What a model multiplies embeddings by before the encoding is added: the `scale` of `embed` unless its call gives
         one. For `add_`, give ``scale=encoding.embedding_scale``.
