@@ -69,7 +69,7 @@ def run(arguments: Sequence[str] | None) -> int:
 
 
 def _option_that_was_meant(error: Exception, context: typer.Context | None) -> str:
-    """A remedy for an option that the command does not have: words of other libraries are known here, too."""
+    """A remedy for an option that the command does not have, which may be a word of another library."""
     if context is None or not hasattr(error, "possibilities"):
         return ""
     options = {str(each.name): max(each.opts, key=len) for each in context.command.params}
