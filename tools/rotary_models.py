@@ -8,7 +8,7 @@ printed. ``--rows`` prints every measured row, in the form of the data.
 
 Names of keys that only old files have, sections of M-RoPE and types of layers in old files cannot be measured. They are
 written by hand, from the configuration's source; ``hand`` names those fields of a row that would be measured otherwise.
-Some whole rows are written so, too. tests/peers/test_rotary_configs.py compares tables and rotations.
+Some whole rows are also written so. tests/peers/test_rotary_configs.py compares tables and rotations.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ import transformers
 sys.path.insert(0, str(pathlib.Path(__file__).parents[1]))
 from tests.oracles.model import rotated
 
-# What a row says and this script measures; models.json has other fields, too.
+# What a row says and this script measures; models.json also has other fields.
 MEASURED = "interleaved conjugate reorders form width partial rope_theta partial_rotary_factor rope layers defaults"
 WIDTH = ["head_dim", "hidden_size // num_attention_heads"]
 LENGTHS = ("max_position_embeddings", "original_max_position_embeddings")

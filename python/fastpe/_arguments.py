@@ -226,7 +226,7 @@ _foreign = {
 
 
 def hint(name: str, known: Iterable[str]) -> str:
-    """What the error of an unknown keyword says besides; the compiled methods ask for it, too."""
+    """What the error of an unknown keyword says besides; the compiled methods also ask for it."""
     known = list(known)
     arguments, remedy = _foreign.get(name, ("", ""))
     if found := next((each for each in arguments.split() if each in known), None):

@@ -95,7 +95,7 @@ def test_the_recipes_for_torch() -> None:
 
 # minilm.py downloads a model's files first: see its docstring. test_recipes.py runs onnx_decoder.py,
 # vision_encoder_host.py and asgi_server.py.
-# Dask and Zarr are slow to start, and snippets use them, too.
+# Dask and Zarr are slow to start, and snippets also use them.
 @pytest.mark.parametrize(
     "name",
     [

@@ -180,7 +180,7 @@ PEERS: dict[str, list[tuple[str, Callable[..., Any], list[dict[str, Any]]]]] = {
         [{"H": 32, "W": 32, "d": 1152, "base_size": 32, "interpolation_scale": 1.0},
          {"H": 8, "W": 24, "d": 4, "base_size": 16, "interpolation_scale": 1.0},
          {"H": 64, "W": 48, "d": 64, "base_size": 16, "interpolation_scale": 2.0}])],
-    # What MAE and DiT have: steps of one cell and a class token. base_size is a number, so square grids alone.
+    # What MAE and DiT have: steps of one cell and a class token. base_size is a number, so only square grids.
     "MAE and DiT get_2d_sincos_pos_embed; llama.cpp clip": [("diffusers 2-D, class token",
         lambda H, W, d: _embeddings().get_2d_sincos_pos_embed(
             d, (H, W), cls_token=True, extra_tokens=1, base_size=H, output_type="pt"),

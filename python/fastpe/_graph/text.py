@@ -50,7 +50,7 @@ def text_inputs(
     second_per_grid : float or array_like [videos], optional
         The seconds between two times of each video, which Qwen2.5-VL and the Omni models require.
     past : int or array_like of int [B], optional
-        How many tokens each row has had, without padding. A longer mask says it, too.
+        How many tokens each row has had, without padding. A longer mask also says it.
     rope_deltas : array_like [B, 1] or [B], optional
         What an earlier call returned, if a sequence goes on.
     dtype : dtype, optional
