@@ -155,7 +155,7 @@ NumbersView numbers_view(const ArrayView& array, Numbers numbers) {
     refuse_value(array.name, {"got other strides while the arguments were read"}, {"an array that stays as it is"},
                  {"pass ", in_code(array.name), ".copy()"});
   }
-  // Not the strides of an array without gaps: that of an axis of one element can be anything.
+  // An array without gaps is read by its shape: the stride of an axis of one element can be anything.
   const std::int64_t bytes = element_bytes(array.dtype);
   if (array.axes > 1) return {array.data, array.dtype, array.last() * bytes, bytes};
   return {array.data, array.dtype, 0, array.axes == 1 ? array.last_stride_bytes() : 0};

@@ -10,8 +10,8 @@
 
 namespace fastpe {
 
-// Arrangements of the cosines and sines of n pairs, in the order of the C library's numbers, which "complex" has none
-// of.
+// Arrangements of the cosines and sines of n pairs, in the order of the C library's numbers. "complex", the last, has
+// none.
 struct TableForm {
   // Columns [from, from + count) of rows of n cosines and n sines, in units of n, at columns to * n + first, + step ..
   struct Part {
