@@ -164,7 +164,8 @@ void for_each_span_of_valid(const Positions& p, std::int64_t row, std::int64_t l
       return;
     }
     while (l < end) {
-      const Number position = p.values.at(value_row, l);
+      Span span{l, 1, p.values.at(value_row, l)};
+      const Number& position = span.position;
       std::int64_t stop = l + 1, step = 0;
       if (position.is_integer && -max_position <= position.integer && position.integer <= max_position) {
         for (; stop < end; ++stop) {
@@ -173,11 +174,10 @@ void for_each_span_of_valid(const Positions& p, std::int64_t row, std::int64_t l
           if (!next.is_integer || next.integer != position.integer + step * (stop - l)) break;
         }
       }
-      const bool is_descending = step < 0 && stop > l + 1;
-      on_span(Span{l, stop - l, position,
-                   !position.is_integer ? Span::Step::none
-                   : is_descending      ? Span::Step::descending
-                                        : Span::Step::ascending});
+      span.count = stop - l;
+      if (step < 0 && span.count > 1) span.step = Span::Step::descending;
+      if (!position.is_integer) span.step = Span::Step::none;
+      on_span(span);
       l = stop;
     }
   } else if (p.sequence_starts.is_given()) {

@@ -1,41 +1,102 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "copy.h"
 
+#include <algorithm>
 #include <cassert>
 #include <cstddef>
 #include <cstring>
+#include <utility>
 
 #include "fastpe/cache_line.h"
 
 namespace fastpe {
 namespace {
 
-// The columns of `from` have no gaps, the rows of `to` have none. A block of one cache line each way lies in a buffer
-// in between, so that each line of both is read or written once, however far apart they are.
+#if defined(__has_builtin)
+#if __has_builtin(__builtin_shufflevector)
+#define FASTPE_HAS_SHUFFLES 1
+#endif
+#endif
+
+// As many elements of as many rows as 16 bytes hold. Each step interleaves the rows of both halves.
+template <class Element>
+struct Square {
+  static constexpr int size = 16 / sizeof(Element);
+
+#if defined(FASTPE_HAS_SHUFFLES)
+  typedef Element Row __attribute__((vector_size(16)));
+
+  // Elements of a and b by turns, from this one of each on.
+  template <int first, int... i>
+  static Row interleaved(Row a, Row b, std::integer_sequence<int, i...>) {
+    return __builtin_shufflevector(a, b, (first + i / 2 + i % 2 * size)...);
+  }
+  static void copy_transposed(char* to, std::int64_t stride_bytes, const char* const* rows, std::int64_t at_byte) {
+    constexpr std::make_integer_sequence<int, size> all;
+    Row from[size], made[size];
+    for (int i = 0; i < size; ++i) std::memcpy(&from[i], rows[i] + at_byte, sizeof(Row));
+    for (int step = 1; step < size; step *= 2) {
+      for (int i = 0; i < size / 2; ++i) {
+        made[2 * i] = interleaved<0>(from[i], from[i + size / 2], all);
+        made[2 * i + 1] = interleaved<size / 2>(from[i], from[i + size / 2], all);
+      }
+      std::memcpy(from, made, sizeof from);
+    }
+    for (int i = 0; i < size; ++i) std::memcpy(to + i * stride_bytes, &from[i], sizeof(Row));
+  }
+#else
+  static void copy_transposed(char* to, std::int64_t stride_bytes, const char* const* rows, std::int64_t at_byte) {
+    constexpr auto bytes = static_cast<std::int64_t>(sizeof(Element));
+    for (int i = 0; i < size; ++i) {
+      for (int c = 0; c < size; ++c) {
+        std::memcpy(to + c * stride_bytes + i * bytes, rows[i] + at_byte + c * bytes, sizeof(Element));
+      }
+    }
+  }
+#endif
+};
+
+template <class Element>
+void copy_elements(const Block<char>& to, const Block<const char>& from, std::int64_t rows, std::int64_t columns) {
+  for (std::int64_t row = 0; row < rows; ++row) {
+    for (std::int64_t column = 0; column < columns; ++column) {
+      std::memcpy(to.row(row) + column * to.column_stride_bytes, from.row(row) + column * from.column_stride_bytes,
+                  sizeof(Element));
+    }
+  }
+}
+
+// The columns of `from` have no gaps, the rows of `to` have none. A cache line of columns, and as many rows, are done
+// at a time.
 template <class Element>
 void copy_transposed(const Block<char>& to, const Block<const char>& from, std::int64_t rows, std::int64_t columns) {
-  constexpr std::int64_t most = cache_line_bytes / static_cast<std::int64_t>(sizeof(Element));
-  constexpr auto size = static_cast<std::int64_t>(sizeof(Element));
-  alignas(cache_line_bytes) Element buffer[most][most];
+  constexpr std::int64_t bytes = sizeof(Element), most = cache_line_bytes / bytes, square = Square<Element>::size;
+  // Lines that lie a power of two apart take each other's place in L1 before they are full: these are made in a buffer.
+  constexpr std::int64_t conflicting_bytes = 1024;
+  alignas(cache_line_bytes) char buffer[most * cache_line_bytes];
+  const bool is_buffered = to.column_stride_bytes % conflicting_bytes == 0;
+  const std::int64_t stride_bytes = is_buffered ? cache_line_bytes : to.column_stride_bytes;
   for (std::int64_t column = 0; column < columns; column += most) {
     for (std::int64_t row = 0; row < rows; row += most) {
-      if (rows - row >= most && columns - column >= most) {
-        for (std::int64_t i = 0; i < most; ++i) {
-          const char* const line = from.row(row + i) + column * size;
-          FASTPE_PREFETCH_TO_READ(line + cache_line_bytes);  // the next columns, whose lines lie as far apart
-          std::memcpy(buffer[i], line, cache_line_bytes);
-        }
-        for (std::int64_t c = 0; c < most; ++c) {
-          Element line[most];
-          for (std::int64_t i = 0; i < most; ++i) line[i] = buffer[i][c];
-          std::memcpy(to.data + row * size + (column + c) * to.column_stride_bytes, line, cache_line_bytes);
-        }
+      const Block<char> lines = to.from(row, column);
+      const std::int64_t row_count = std::min(most, rows - row), column_count = std::min(most, columns - column);
+      if (row_count < most || column_count < most) {
+        copy_elements<Element>(lines, from.from(row, column), row_count, column_count);
         continue;
       }
-      for (std::int64_t i = row; i < rows && i < row + most; ++i) {
-        for (std::int64_t c = column; c < columns && c < column + most; ++c) {
-          std::memcpy(to.data + i * size + c * to.column_stride_bytes, from.row(i) + c * size, size);
+      char* const made = is_buffered ? buffer : lines.data;
+      for (std::int64_t i = 0; i < most; i += square) {
+        const char* lines_from[square];
+        for (std::int64_t k = 0; k < square; ++k) {
+          lines_from[k] = from.row(row + i + k) + column * bytes;
+          FASTPE_PREFETCH_TO_READ(lines_from[k] + cache_line_bytes);  // the next columns, whose lines lie as far apart
         }
+        for (std::int64_t c = 0; c < most; c += square) {
+          Square<Element>::copy_transposed(made + c * stride_bytes + i * bytes, stride_bytes, lines_from, c * bytes);
+        }
+      }
+      for (std::int64_t c = 0; is_buffered && c < most; ++c) {
+        std::memcpy(lines.data + c * to.column_stride_bytes, buffer + c * cache_line_bytes, cache_line_bytes);
       }
     }
   }
@@ -43,18 +104,13 @@ void copy_transposed(const Block<char>& to, const Block<const char>& from, std::
 
 template <class Element>
 void copy_apart(const Block<char>& to, const Block<const char>& from, std::int64_t rows, std::int64_t columns) {
-  constexpr auto size = static_cast<std::int64_t>(sizeof(Element));
-  if (from.has_contiguous_columns(size) && to.has_contiguous_rows(size)) {
-    return copy_transposed<Element>(to, from, rows, columns);
-  }
-  if (from.has_contiguous_rows(size) && to.has_contiguous_columns(size)) {
-    return copy_transposed<Element>(to.transposed(), from.transposed(), columns, rows);
-  }
-  for (std::int64_t row = 0; row < rows; ++row) {
-    for (std::int64_t column = 0; column < columns; ++column) {
-      std::memcpy(to.row(row) + column * to.column_stride_bytes, from.row(row) + column * from.column_stride_bytes,
-                  size);
-    }
+  constexpr std::int64_t bytes = sizeof(Element);
+  if (from.has_contiguous_columns(bytes) && to.has_contiguous_rows(bytes)) {
+    copy_transposed<Element>(to, from, rows, columns);
+  } else if (from.has_contiguous_rows(bytes) && to.has_contiguous_columns(bytes)) {
+    copy_transposed<Element>(to.transposed(), from.transposed(), columns, rows);
+  } else {
+    copy_elements<Element>(to, from, rows, columns);
   }
 }
 

@@ -22,6 +22,11 @@ struct Block {
   bool has_contiguous_rows(std::int64_t bytes) const { return row_stride_bytes == bytes && !row_offsets_bytes; }
   Block<const char> read_only() const { return {data, row_stride_bytes, column_stride_bytes, row_offsets_bytes}; }
   Block transposed() const { return {data, column_stride_bytes, row_stride_bytes}; }
+  Block from(std::int64_t first_row, std::int64_t column) const {
+    Byte* const at = data + column * column_stride_bytes;
+    if (row_offsets_bytes != nullptr) return {at, 0, column_stride_bytes, row_offsets_bytes + first_row};
+    return {at + first_row * row_stride_bytes, row_stride_bytes, column_stride_bytes};
+  }
 };
 
 template <class Byte>

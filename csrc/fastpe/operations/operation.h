@@ -65,8 +65,6 @@ void for_each_transposed_part(const Tile& tile, const Columns& columns, std::int
   }
 }
 
-// Items and places are passed by reference. By value, GCC stores their members one by one and loads both at once, which
-// waits for the stores.
 struct Items {
   std::int64_t begin, end;
   std::int64_t count() const { return end - begin; }
