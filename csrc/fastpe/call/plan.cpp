@@ -19,8 +19,6 @@ constexpr std::int64_t most_tile_bytes = 192 * 1024;
 // The part of a tile that stays in L1 while it is combined with items that come from memory.
 constexpr std::int64_t segment_bytes_from_memory = 12 * 1024;
 
-constexpr std::int64_t least_blocks_per_thread = 4;
-
 Access access_of(const OperationShape& shape) {
   Access access;
   access.non_temporal = shape.may_be_non_temporal && shape.has_contiguous_columns &&
@@ -50,64 +48,31 @@ ScratchLayout scratch_of(std::int64_t source_bytes, const Plan& plan, std::int64
   return scratch;
 }
 
-RowPieces pieces_of(const Call& call, int threads) {
-  const std::int64_t seq_len = call.operation.shape().seq_len;
-  const Positions& p = call.placement.positions;
-  RowPieces pieces;
-  pieces.rows = call.source.blocks.rows;
-  const bool is_range = !p.values.is_given() && !p.sequence_starts.is_given();
-  const std::int64_t to_end = is_range ? call.source.blocks.rows_to_end(first_position(p, 0)) : pieces.rows;
-  pieces.rows_of_first = std::min(seq_len, to_end);
-  const auto count = [&] { return 1 + (seq_len - pieces.rows_of_first + pieces.rows - 1) / pieces.rows; };
-  if (threads > 1 && count() < least_blocks_per_thread * threads) pieces.rows = pieces.rows_of_first = 1;
-  pieces.count = count();
-  return pieces;
-}
-
 WorkUnits work_of(const Call& call, const Plan& plan) {
   const OperationShape& shape = call.operation.shape();
   const std::int64_t row_bytes = std::max<std::int64_t>(1, shape.columns_at_once * element_bytes(shape.dtype));
+  const std::int64_t block_rows = call.source.blocks.rows;
   const bool has_runs = shape.has_contiguous_columns || shape.is_transposed;
-  const std::int64_t unit_rows = has_runs ? std::max<std::int64_t>(2 * call.source.blocks.rows, unit_bytes / row_bytes)
+  const std::int64_t unit_rows = has_runs ? std::max<std::int64_t>(2 * block_rows, unit_bytes / row_bytes)
                                           : std::max<std::int64_t>(1, strided_unit_bytes / row_bytes);
   WorkUnits work;
-  if (plan.threads == 1 && shape.items() == 1 && shape.seq_len <= unit_rows) {
-    work.pieces.rows = work.pieces.rows_of_first = shape.seq_len;
-    return work;
-  }
   if (!plan.all_items_share_positions) {
     work.slice_items = shape.items_per_batch_row;
-    work.slices = shape.batch_rows;
-    if (shape.items() == 1 && has_runs) {
-      work.pieces = pieces_of(call, plan.threads);
-    } else {
-      work.pieces.count = shape.seq_len;
-    }
-  } else if (shape.seq_len < call.source.blocks.rows * plan.threads) {
-    work.slices = shape.items();
-    work.pieces.rows = work.pieces.rows_of_first = shape.seq_len;
-  } else {
+  } else if (shape.seq_len >= block_rows * plan.threads) {
     // Items of which one block of rows is far more than a unit are done in slices, each of which makes its own tiles.
-    const std::int64_t unit_items = std::max<std::int64_t>(1, unit_rows / call.source.blocks.rows);
-    const bool is_sliced = shape.items() > 8 * unit_items;
-    work.slice_items = is_sliced ? unit_items : shape.items();
-    work.slices = (shape.items() + work.slice_items - 1) / work.slice_items;
-    work.pieces = pieces_of(call, is_sliced ? 1 : plan.threads);
+    const std::int64_t unit_items = std::max<std::int64_t>(1, unit_rows / block_rows);
+    work.slice_items = shape.items() > 8 * unit_items ? unit_items : shape.items();
   }
-  const std::int64_t piece_rows = std::max<std::int64_t>(1, work.slice_items * work.pieces.rows);
-  work.pieces_per_unit = std::max<std::int64_t>(1, unit_rows / piece_rows);
+  work.slices = (shape.items() + work.slice_items - 1) / work.slice_items;
+  work.rows_at_once = std::max<std::int64_t>(1, unit_rows / work.slice_items);
   if (shape.is_transposed) {  // as many rows as are transposed at once, or a thread's part of them
-    const std::int64_t of_one_thread = (work.pieces.count + plan.threads - 1) / plan.threads;
-    work.pieces_per_unit = std::max(work.pieces_per_unit, std::min(transposed_rows / work.pieces.rows, of_one_thread));
+    const std::int64_t of_one_thread = (shape.seq_len + plan.threads - 1) / plan.threads;
+    work.rows_at_once = std::max(work.rows_at_once, std::min(transposed_rows, of_one_thread));
   }
   return work;
 }
 
 }  // namespace
-
-std::int64_t RowPieces::first_row(std::int64_t piece, std::int64_t seq_len) const {
-  return piece == 0 ? 0 : std::min(seq_len, rows_of_first + (piece - 1) * rows);
-}
 
 Plan make_plan(const Call& call, const PositionBounds& bounds) {
   const OperationShape& shape = call.operation.shape();

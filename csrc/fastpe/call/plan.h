@@ -20,25 +20,12 @@ struct ScratchLayout {
   std::int64_t tile = 0, operation = 0, valid_count = 0, bytes = 0;  // the source's part comes first
 };
 
-// The rows of a sequence in pieces that end where the source's blocks end: threads and work units that meet there make
-// nothing twice. If some thread would have much less to do than another, every row is a piece.
-struct RowPieces {
-  std::int64_t rows_of_first = 1;
-  std::int64_t rows = 1;  // of one, but for the first and the last
-  std::int64_t count = 1;
-
-  std::int64_t first_row(std::int64_t piece, std::int64_t seq_len) const;
-};
-
-// How the work is divided: into slices of `slice_items` items, and each slice into pieces of its rows. A work unit is
-// up to `pieces_per_unit` of them.
+// How the work is divided: into slices of `slice_items` items. Rows are counted through one slice after the other, and
+// a work unit has this many of them.
 struct WorkUnits {
   std::int64_t slice_items = 1;
   std::int64_t slices = 1;
-  RowPieces pieces;
-  std::int64_t pieces_per_unit = 1;
-
-  std::int64_t piece_count() const { return slices * pieces.count; }
+  std::int64_t rows_at_once = 1;
 };
 
 // Rows of spans shorter than this are read rather than made, and are put together before an operation takes them.

@@ -33,28 +33,22 @@ class Executor {
     assert(plan.strategy != Strategy::make_in_target || operation_.shape().targets > 0);
     assert(plan.strategy != Strategy::make_in_tile || plan.tile_rows > 0);
     assert(plan.work.slices * plan.work.slice_items >= operation_.shape().items());
-    assert(plan.work.pieces.first_row(plan.work.pieces.count, operation_.shape().seq_len) ==
-           operation_.shape().seq_len);
     if (plan.strategy != Strategy::read_rows) {
       call.source.start(source_scratch_, operation_.shape().tile_dtype, call.placement.positions.may_revisit());
     }
   }
 
-  // Does the plan's pieces [begin, end), counted through one slice after the other.
+  // Does rows [begin, end), which are counted through one slice after the other.
   void execute(std::int64_t begin, std::int64_t end) {
-    const OperationShape& shape = operation_.shape();
-    const WorkUnits& work = plan_.work;
-    const std::int64_t pieces = work.pieces.count;
+    const std::int64_t seq_len = operation_.shape().seq_len, slice_items = plan_.work.slice_items;
     while (begin < end) {
-      const std::int64_t slice = begin / pieces;
-      // Slices of one piece each are done together.
-      const std::int64_t stop = pieces == 1 ? end : std::min(end, (slice + 1) * pieces);
-      const std::int64_t slices = pieces == 1 ? end - begin : 1;
-      const std::int64_t first_item = slice * work.slice_items;
-      execute_items({first_item, std::min(shape.items(), first_item + slices * work.slice_items)},
-                    work.pieces.first_row(begin - slice * pieces, shape.seq_len),
-                    pieces == 1 ? shape.seq_len : work.pieces.first_row(stop - slice * pieces, shape.seq_len));
-      begin = stop;
+      const std::int64_t slice = begin / seq_len, l = begin % seq_len, count = std::min(end - begin, seq_len - l);
+      const std::int64_t slices =
+          std::max<std::int64_t>(1, l == 0 ? (end - begin) / seq_len : 0);  // whole ones together
+      const std::int64_t first_item = slice * slice_items;
+      execute_items({first_item, std::min(operation_.shape().items(), first_item + slices * slice_items)}, l,
+                    l + count);
+      begin += slices * count;
     }
   }
 
@@ -298,7 +292,7 @@ void run(const Call& call, Interruption* interruption) {
   for (std::int64_t first = 0; first < shape.columns; first += shape.columns_at_once) {
     const Columns columns{first, std::min(shape.columns_at_once, shape.columns - first)};
     const bool completed =
-        parallel_for(plan.work.piece_count(), plan.work.pieces_per_unit, plan.threads, interruption,
+        parallel_for(plan.work.slices * shape.seq_len, plan.work.rows_at_once, plan.threads, interruption,
                      [&](std::int64_t begin, std::int64_t end, int thread) {
                        char* const own = scratch.data() + thread * plan.scratch.bytes;
                        auto& valid_count = *std::launder(reinterpret_cast<ValidCount*>(own + plan.scratch.valid_count));
