@@ -24,20 +24,8 @@ inline bool is_two_blocks(const Expansion& e) {
   return e.first_row == -block_radius && e.last_row == block_rows + block_radius;
 }
 
-// A single row uses its anchor's phasors once, so it rotates them from the centre's as it is made.
-inline bool is_row_from_centre(const Expansion& e) {
-  return e.first_row == e.last_row && e.anchors[0].cosines != nullptr;
-}
-
-template <class V>
-FASTPE_ALWAYS_INLINE void rotate_phasors(V& value, V& slope, V cosine, V sine) {
-  const V rotated = value * cosine + slope * sine;
-  slope = slope * cosine - value * sine;
-  value = rotated;
-}
-
-// Some columns of an expansion, and its anchors' phasors for them, unless is_row_from_centre(). There are at most
-// panel_columns, and less than a vector more where stores are aligned.
+// Some columns of an expansion, and its anchors' phasors for them. There are at most panel_columns, and less than a
+// vector more where stores are aligned.
 template <class T>
 struct Panel {
   static constexpr bool compensated = is_compensated(T::dtype);
@@ -49,7 +37,7 @@ struct Panel {
       const AnchorPhasors at = e.anchors[i];
       values[i] = at.values + begin;
       slopes[i] = at.slopes + begin;
-      if (!compensated && at.cosines != nullptr && !is_row_from_centre(e)) rotate_from_centre(at, i);
+      if (!compensated && at.cosines != nullptr) rotate_from_centre(at, i);
     }
   }
   Panel(const Panel&) = delete;
@@ -67,11 +55,11 @@ struct Panel {
     const Doubles sign = Doubles::broadcast(centre.angle_sign);
     const std::int64_t padded_columns = (columns + float_lanes - 1) / float_lanes * float_lanes;
     for (std::int64_t column = 0; column < padded_columns; column += double_lanes) {
-      Doubles value = Doubles::load(values[i] + column), slope = Doubles::load(slopes[i] + column);
-      rotate_phasors(value, slope, Doubles::load(centre.cosines + begin + column),
-                     sign * Doubles::load(centre.sines + begin + column));
-      value.store(rotated_[i][0] + column);
-      slope.store(rotated_[i][1] + column);
+      const Doubles value = Doubles::load(values[i] + column), slope = Doubles::load(slopes[i] + column);
+      const Doubles cosine = Doubles::load(centre.cosines + begin + column);
+      const Doubles sine = sign * Doubles::load(centre.sines + begin + column);
+      (value * cosine + slope * sine).store(rotated_[i][0] + column);
+      (slope * cosine - value * sine).store(rotated_[i][1] + column);
     }
     values[i] = rotated_[i][0];
     slopes[i] = rotated_[i][1];
@@ -83,8 +71,8 @@ struct Panel {
 };
 
 // The rows of a panel that are made together: those at one distance from one or two anchors, on both sides of each, or
-// on one. `from_centre`: their phasors are the centre's. All is in locals, since stores could alias an Expansion.
-template <class T, int anchor_count, int sides, bool from_centre = false>
+// on one. All is in locals, since stores could alias an Expansion.
+template <class T, int anchor_count, int sides>
 struct RowSet {
   using Element = typename T::Element;
   using Vector = typename T::Vector;
@@ -95,12 +83,7 @@ struct RowSet {
       : distance_sign(Doubles::broadcast(distance < 0 ? -1.0 : 1.0)),
         scale(T::broadcast(p.e.scale)),
         alpha(T::broadcast(p.e.alpha)),
-        bound(Doubles::broadcast(p.e.bound)),
-        centre_sign(Doubles::broadcast(p.e.anchors[0].angle_sign)) {
-    if constexpr (from_centre) {
-      centre_cosines = p.e.anchors[0].cosines + p.begin;
-      centre_sines = p.e.anchors[0].sines + p.begin;
-    }
+        bound(Doubles::broadcast(p.e.bound)) {
     const std::int64_t table = (distance < 0 ? -distance : distance) * p.e.fine.stride + p.begin;
     cosines = p.e.fine.cosines + table;
     sines = p.e.fine.sines + table;
@@ -128,11 +111,7 @@ struct RowSet {
     DoublePair sine = Float64::load(sines + column);
     if constexpr (sides == 1) sine = sine * DoublePair{distance_sign, distance_sign};
     for (int a = 0; a < anchor_count; ++a) {
-      DoublePair value = Float64::load(values[a] + column), slope = Float64::load(slopes[a] + column);
-      if constexpr (from_centre) {
-        rotate_phasors(value, slope, Float64::load(centre_cosines + column),
-                       DoublePair{centre_sign, centre_sign} * Float64::load(centre_sines + column));
-      }
+      const DoublePair value = Float64::load(values[a] + column), slope = Float64::load(slopes[a] + column);
       const DoublePair even = value * cosine, odd = slope * sine;
       DoublePair even_low = even, odd_low = odd;
       if constexpr (compensated) {
@@ -167,13 +146,11 @@ struct RowSet {
   Doubles distance_sign;
   Vector scale, alpha;
   Doubles bound;
-  const double *centre_cosines = nullptr, *centre_sines = nullptr;
-  Doubles centre_sign;
 };
 
 // Fewer columns than a vector has.
-template <class T, Mode mode, int anchor_count, int sides, bool from_centre>
-FASTPE_NEVER_INLINE void expand_partial(RowSet<T, anchor_count, sides, from_centre> rows, std::int64_t columns) {
+template <class T, Mode mode, int anchor_count, int sides>
+FASTPE_NEVER_INLINE void expand_partial(RowSet<T, anchor_count, sides> rows, std::int64_t columns) {
   using Element = typename T::Element;
   Element x_columns[anchor_count][sides][float_lanes] = {};
   if constexpr (mode != Mode::write) {
@@ -202,11 +179,11 @@ inline std::int64_t lead_columns_of(const Expansion& e) {
 }
 
 // The vectors at both ends of a row overlap those between. The last one is made before x can be overwritten.
-template <class T, Mode mode, int anchor_count, int sides, bool from_centre = false>
+template <class T, Mode mode, int anchor_count, int sides>
 FASTPE_ALWAYS_INLINE void expand_row_set(const Panel<T>& p, int first_anchor, std::int64_t distance,
                                          std::int64_t lead_columns) {
   using Vector = typename T::Vector;
-  const RowSet<T, anchor_count, sides, from_centre> rows(p, first_anchor, distance);
+  const RowSet<T, anchor_count, sides> rows(p, first_anchor, distance);
   const std::int64_t columns = p.columns, last_column = columns - float_lanes;
   if (last_column < 0) return expand_partial<T, mode>(rows, columns);
   const std::int64_t prefetch_bytes = p.prefetch_bytes;
@@ -239,9 +216,6 @@ FASTPE_ALWAYS_INLINE void expand_row_set(const Panel<T>& p, int first_anchor, st
 
 template <class T, Mode mode>
 void expand_panel(const Panel<T>& p, std::int64_t lead_columns) {
-  if constexpr (!is_compensated(T::dtype)) {
-    if (is_row_from_centre(p.e)) return expand_row_set<T, mode, 1, 1, true>(p, 0, p.e.first_row, lead_columns);
-  }
   if (is_two_blocks(p.e)) {
     for (int anchor = 0; anchor < blocks_at_once; ++anchor) expand_row_set<T, mode, 1, 1>(p, anchor, 0, lead_columns);
     for (std::int64_t row = 1; row <= block_radius; ++row) {
