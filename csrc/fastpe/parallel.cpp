@@ -18,12 +18,16 @@
 #include "error.h"
 #include "machine.h"
 
-#if defined(_OPENMP)
-#include <omp.h>
 #if defined(__linux__)
 #include <sys/syscall.h>
 #include <unistd.h>
 #endif
+#if defined(_OPENMP)
+#include <omp.h>
+#else  // one thread
+inline int omp_get_max_threads() { return 1; }
+inline int omp_get_num_procs() { return 1; }
+inline int omp_in_parallel() { return 0; }
 #endif
 #if defined(__unix__) || defined(__APPLE__)
 #include <pthread.h>
@@ -42,7 +46,7 @@ constexpr auto nap = std::chrono::microseconds(100);
 
 // GNU OpenMP keeps a pool of threads for every thread that ever opened a team. At most this many threads may become
 // owners of one; the calls of all others run serially, as do calls that find a team at work.
-[[maybe_unused]] constexpr int max_team_owners = 4;
+constexpr int max_team_owners = 4;
 
 std::atomic<int> team_owners{0};
 std::atomic<bool> team_is_busy{false};
@@ -73,7 +77,6 @@ void after_fork_in_child() {
 [[maybe_unused]] const int watches_forks = pthread_atfork(nullptr, nullptr, after_fork_in_child);
 #endif
 
-#if defined(_OPENMP)
 // Whether `count` threads can be started at this moment: GNU OpenMP ends the process if one cannot.
 bool can_start_threads(int count) {
   std::mutex all_started;
@@ -114,7 +117,6 @@ bool can_start_threads(int count) {
 #endif
   return can_start;
 }
-#endif
 
 #if defined(CLOCK_THREAD_CPUTIME_ID)
 TeamPolicy::Clock::duration duration_of(const timespec& time) {
@@ -145,7 +147,6 @@ TeamPolicy::Clock::duration processor_time_step() {
 class Team {
  public:
   explicit Team(int threads) {
-#if defined(_OPENMP)
     if (threads <= 1 || survived_fork || omp_in_parallel() != 0) return;
     opened_ = TeamPolicy::Clock::now();
     if (!policy.wants_team(opened_)) return;
@@ -157,9 +158,6 @@ class Team {
     } else {
       team_is_busy.store(false, std::memory_order_release);
     }
-#else
-    static_cast<void>(threads);
-#endif
   }
   ~Team() {
     if (!is_open()) return;
@@ -184,7 +182,6 @@ class Team {
   }
 
  private:
-#if defined(_OPENMP)
   // A team that is larger than the last one starts threads, and a smaller one ends some.
   bool take_ownership(int threads) {
     const bool is_new = ownership.pool_threads == 0;
@@ -201,7 +198,6 @@ class Team {
     ownership.pool_threads = threads;
     return true;
   }
-#endif
 
   int threads_ = 1;
   TeamPolicy::Clock::time_point opened_;
@@ -250,7 +246,7 @@ class Shares {
   std::unique_ptr<Share[]> shares_;
 };
 
-#if defined(_OPENMP) && defined(__linux__)
+#if defined(__linux__)
 // The processor quota of one control group, rounded up; 0 where it has none.
 int quota_in(const std::string& group) {
   long long quota = 0, period = 0;
@@ -289,20 +285,16 @@ int quota_of_control_groups() {
   }
   return smallest;
 }
-#elif defined(_OPENMP)
+#else
 int quota_of_control_groups() { return 0; }
 #endif
 
 int threads_of_openmp() {
-#if defined(_OPENMP)
   int threads = omp_get_max_threads();
   // What the user says stands; otherwise the quota counts, which OpenMP does not know.
   static const int quota = std::getenv("OMP_NUM_THREADS") != nullptr ? 0 : quota_of_control_groups();
   if (quota > 0) threads = std::min(threads, quota);
   return std::max(threads, 1);
-#else
-  return 1;
-#endif
 }
 
 }  // namespace
