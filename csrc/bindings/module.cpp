@@ -25,26 +25,13 @@ namespace {
 
 using py::literals::operator""_a;
 
-#define FASTPE_TEXT_OF(x) #x
-#define FASTPE_TEXT(x) FASTPE_TEXT_OF(x)
-
-#if defined(__clang__)
-constexpr const char* compiler = "Clang " __clang_version__;
-#elif defined(__GNUC__)
-constexpr const char* compiler = "GCC " __VERSION__;
-#elif defined(_MSC_VER)
-constexpr const char* compiler = "MSVC " FASTPE_TEXT(_MSC_VER);
-#else
-constexpr const char* compiler = "unknown";
-#endif
-
 // What fastpe.show_config() says of the core. Raises a ValueError for a wrong FASTPE_* variable.
 py::dict config() {
   // One variable after the other, so that a wrong one keeps none of the others from being read again.
   const char* const instruction_set = active_instruction_set();
   const int threads = default_thread_count();
   const std::int64_t streaming_bytes = streaming_threshold_bytes();
-  return py::dict("compiler"_a = compiler, "openmp"_a = has_openmp(), "instruction_set"_a = instruction_set,
+  return py::dict("compiler"_a = FASTPE_COMPILER, "openmp"_a = has_openmp(), "instruction_set"_a = instruction_set,
                   "available_instruction_sets"_a = available_instruction_sets(), "threads"_a = threads,
                   "streaming_bytes"_a = streaming_bytes, "kept_row_bytes"_a = kept_row_bytes());
 }
@@ -156,7 +143,7 @@ py::tuple table_form_names() {
 
 void fill(py::module_& module) {
   module.doc() = "The compiled core of fastpe; private.";
-  module.attr("__version__") = FASTPE_TEXT(FASTPE_VERSION);
+  module.attr("__version__") = FASTPE_VERSION;
   register_errors();
   load_numpy();
   module.def("config", config);
