@@ -78,33 +78,25 @@ class RotateCall : public PythonCall {
   Object tuple_;  // of what was given. It is made before the first write, since no memory may be missing after it.
 };
 
-template <bool is_in_place>
+template <bool is_in_place, bool is_shift>
 PyObject* rotate(RotaryEmbedding& self, const Arguments& a) {
   RotateCall call(a, is_in_place);
+  ArrayView& positions = call.request.placement.positions;
+  std::optional<std::int64_t> same_for_all;
+  if (is_shift) {
+    same_for_all = position_argument(a.by, "by");
+    if (!same_for_all) call.numbers(positions, a.by, "by", Numbers::integers_or_floats);
+  }
+  if (same_for_all) {
+    positions = contiguous_view(reinterpret_cast<char*>(&*same_for_all), "by", DType::int64, nullptr, 0, nullptr);
+  }
+  call.request.is_shift = is_shift;
   call.request.is_inverse = bool_argument(a.inverse, "inverse");
   call.place(call.request.placement, a);
   call.request.max_threads = threads_argument(a.num_threads);
 
   call.take_views();
   fastpe::rotate(self, call.request, call);
-  return call.returned();
-}
-
-template <bool is_in_place>
-PyObject* shift(RotaryEmbedding& self, const Arguments& a) {
-  RotateCall call(a, is_in_place);
-  PlacementArguments& placement = call.request.placement;
-  std::optional<std::int64_t> same_for_all = position_argument(a.by, "by");
-  if (!same_for_all) call.numbers(placement.positions, a.by, "by", Numbers::integers_or_floats);
-  if (same_for_all) {
-    placement.positions =
-        contiguous_view(reinterpret_cast<char*>(&*same_for_all), "by", DType::int64, nullptr, 0, nullptr);
-  }
-  call.place(placement, a);
-  call.request.max_threads = threads_argument(a.num_threads);
-
-  call.take_views();
-  fastpe::shift(self, call.request, call);
   return call.returned();
 }
 
@@ -136,10 +128,10 @@ void add_rotary_methods(py::handle type) {
   add_common_methods<RotaryEmbedding>(type);
   add_method<tables>(type, "tables",
                      "positions, *, form='halves', dtype=None, offset=None, out=None, num_threads=None");
-  add_method<rotate<true>>(type, "rotate_", "x, *others, " FASTPE_ROTATE);
-  add_method<rotate<false>>(type, "rotate", "x, *, " FASTPE_ROTATE ", out=None");
-  add_method<shift<true>>(type, "shift_", "x, *others, " FASTPE_SHIFT);
-  add_method<shift<false>>(type, "shift", "x, *, " FASTPE_SHIFT ", out=None");
+  add_method<rotate<true, false>>(type, "rotate_", "x, *others, " FASTPE_ROTATE);
+  add_method<rotate<false, false>>(type, "rotate", "x, *, " FASTPE_ROTATE ", out=None");
+  add_method<rotate<true, true>>(type, "shift_", "x, *others, " FASTPE_SHIFT);
+  add_method<rotate<false, true>>(type, "shift", "x, *, " FASTPE_SHIFT ", out=None");
 }
 
 void add_functions(py::handle module) {

@@ -192,7 +192,7 @@ class RotatedViews {
 
   RotateRequest request(const PlacementArguments& placement) const {
     const auto count = static_cast<std::size_t>(arguments_.count);
-    RotateRequest request;
+    RotateRequest request{};
     request.is_in_place = arguments_.out == nullptr;
     request.arrays = {x_, count};
     request.outs = {out_, request.is_in_place ? 0 : count};
@@ -285,7 +285,9 @@ fastpe_status fastpe_shift(const fastpe_rotary* rotary, const fastpe_array* x, c
     }
     placement.positions = arrays.views.of(&required(by, "by"), "by");
     CFrontEnd front_end;
-    shift(required(rotary, "rotary").embedding, arrays.request(placement), front_end);
+    RotateRequest request = arrays.request(placement);
+    request.is_shift = true;
+    rotate(required(rotary, "rotary").embedding, request, front_end);
   });
 }
 

@@ -51,9 +51,14 @@ struct Validity {
 
   bool are_all_valid() const { return valid == nullptr && !lengths.is_given(); }
   bool differs_in_batch() const { return valid_batch_row_stride_bytes != 0 || lengths.row_stride_bytes != 0; }
-  // Only for a mask.
+  // These only for a mask.
   bool has(std::int64_t row, std::int64_t l) const {
     return valid[row * valid_batch_row_stride_bytes + l * valid_seq_stride_bytes] != 0;
+  }
+  std::int64_t count_before(std::int64_t row, std::int64_t l) const {
+    std::int64_t count = 0;
+    for (std::int64_t i = 0; i < l; ++i) count += has(row, i) ? 1 : 0;
+    return count;
   }
 };
 
@@ -149,11 +154,12 @@ void for_each_span_of_valid(const Positions& p, std::int64_t row, std::int64_t l
     if (p.coordinate_count > 0) {
       for (; l < end; ++l) {
         Number coordinates[max_coordinates];
-        for (int i = 0; i < p.coordinate_count; ++i) {
-          NumbersView coordinate = p.values;
-          coordinate.data += i * p.coordinate_stride_bytes;
+        NumbersView coordinate = p.values;
+        int i = 0;
+        do {
           coordinates[i] = coordinate.at(value_row, l);
-        }
+          coordinate.data += p.coordinate_stride_bytes;
+        } while (++i < p.coordinate_count);
         const auto coordinate_count = static_cast<std::size_t>(p.coordinate_count);
         on_span(Span{l, 1, coordinates[0], Span::Step::none, {coordinates, coordinate_count}});
       }
@@ -210,26 +216,6 @@ void for_each_span(const Placement& placement, const BatchRows& rows, std::int64
       on_invalid);
 }
 
-// How many rows of a batch row are valid before one of them. It counts on from where it was asked last.
-class ValidCount {
- public:
-  std::int64_t before(const Validity& validity, std::int64_t row, std::int64_t l) {
-    if (row != row_ || l < l_) *this = ValidCount(row);
-    for_each_validity(
-        validity, {row, row + 1}, l_, l, [this](std::int64_t, std::int64_t count) { count_ += count; },
-        [](std::int64_t, std::int64_t) {});
-    l_ = l;
-    return count_;
-  }
-
-  ValidCount() = default;
-
- private:
-  explicit ValidCount(std::int64_t row) : row_(row) {}
-
-  std::int64_t row_ = 0, l_ = 0, count_ = 0;
-};
-
 // Of the valid rows' positions, or of all their coordinates.
 struct PositionBounds {
   std::int64_t lowest = INT64_MAX, highest = INT64_MIN;  // of the integer ones
@@ -237,14 +223,20 @@ struct PositionBounds {
   std::int64_t rows = 0, spans = 0;  // of all batch rows, or of one, whose positions the others share
 
   void add(const Span& span) {
+    ++spans;
+    rows += span.count;
     for (const Number& coordinate : span.coordinates) add(coordinate);
     if (span.coordinates.count > 0) return;
-    are_all_integers = are_all_integers && span.position.is_integer;
-    if (!span.position.is_integer) return;
-    lowest = std::min(lowest, span.lowest());
-    highest = std::max(highest, span.highest());
+    add(span.position);
+    if (span.is_one_position()) return;
+    add(number_of(span.step == Span::Step::descending ? span.lowest() : span.highest()));
   }
-  void add(const Number& position) { add(Span{0, 1, position}); }
+  void add(const Number& position) {
+    are_all_integers = are_all_integers && position.is_integer;
+    if (!position.is_integer) return;
+    lowest = std::min(lowest, position.integer);
+    highest = std::max(highest, position.integer);
+  }
 };
 
 }  // namespace fastpe

@@ -11,17 +11,17 @@ namespace fastpe {
 
 // How a call uses memory. The plan decides it.
 struct Access {
-  bool non_temporal = false;  // store past the caches
-  bool prefetch = false;      // arrays are in memory: the processor's own prefetches are too late
+  bool non_temporal = false;      // store past the caches
+  bool prefetch = false;          // arrays are in memory: the processor's own prefetches are too late
+  std::int64_t segment_rows = 1;  // of a tile: they are combined with one item after the other
 };
 
-// Rows l .. l + count - 1 of an encoding, and these of its columns.
+// Rows l .. l + count - 1 of an encoding, and so many columns.
 struct Tile {
   const char* data;
   std::int64_t row_stride_bytes;
   DType dtype;
-  std::int64_t l, count;
-  Columns columns;
+  std::int64_t l, count, columns;
   const std::int64_t* row_offsets_bytes = nullptr;  // of each row from `data` on; null: rows have a stride
 
   const char* row(std::int64_t at) const {

@@ -3,10 +3,12 @@
 // the results go: against plain loops over small integers, which are exact.
 #include <algorithm>
 #include <cstdint>
+#include <cstring>
 #include <vector>
 
 #include "check.h"
 #include "fastpe/operations/add.h"
+#include "fastpe/operations/copy.h"
 #include "fastpe/operations/rotate.h"
 
 namespace {
@@ -76,18 +78,16 @@ void check_parts(const int* order, const int* out_order, const Make& make, const
                                DType::float32,
                                l,
                                count,
-                               {0, columns},
+                               columns,
                                has_offsets ? offsets_bytes + l : nullptr};
             const Workspace workspace{{false, has_offsets}, scratch};
             Array source = x;
             apart = out;
             in_place = x;
-            make(source.rows(), apart.rows(), [&](const Operation& operation) {
-              operation.apply(tile, {begin, end}, {begin, l + count}, workspace);
-            });
-            make(in_place.rows(), in_place.rows(), [&](const Operation& operation) {
-              operation.apply(tile, {begin, end}, {begin, l + count}, workspace);
-            });
+            make(source.rows(), apart.rows(),
+                 [&](const Operation& operation) { operation.apply(tile, {begin, end}, workspace); });
+            make(in_place.rows(), in_place.rows(),
+                 [&](const Operation& operation) { operation.apply(tile, {begin, end}, workspace); });
             CHECK(apart.numbers == model.numbers);
             CHECK(in_place.numbers == model_in_place.numbers);
           }
@@ -146,16 +146,44 @@ void check_rows_of_each_item() {
     offsets_bytes[item] = static_cast<std::int64_t>(row) * columns * 4;
     for (std::size_t c = 0; c < columns; ++c) model[item * 5 + c] = x[item * 7 + c] + table[row * columns + c];
   }
-  const Tile tile{reinterpret_cast<const char*>(table.data()), 0, DType::float32, 0, 1, {0, columns}};
+  const Tile tile{reinterpret_cast<const char*>(table.data()), 0, DType::float32, 0, 1, columns};
   const Add operation(read_only(single_rows(x, 7)), single_rows(out, 5), items, {}, false);
-  operation.apply_to_each(tile, offsets_bytes, {0, items}, {items, 0}, {});
+  operation.apply_to_each(tile, offsets_bytes, {0, items}, {});
   CHECK(out == model);
+}
+
+// From rows in any order to columns, whole cache lines and parts of them, at strides that take each other's place in L1
+// and others.
+template <class Element>
+void check_copies() {
+  constexpr std::int64_t rows = 70, row_elements = 75, bytes = sizeof(Element);
+  std::vector<Element> from(rows * row_elements);
+  for (std::size_t i = 0; i < from.size(); ++i) from[i] = static_cast<Element>(i * 2654435761U);
+  std::int64_t offsets_bytes[rows];
+  for (std::int64_t row = 0; row < rows; ++row) offsets_bytes[row] = row * 29 % rows * row_elements * bytes;
+  for (const std::int64_t stride_bytes : {1024, 648}) {
+    for (const std::int64_t copied : {1, 33, 75}) {
+      std::vector<char> to(row_elements * stride_bytes, 7), model = to;
+      for (std::int64_t row = 0; row < rows; ++row) {
+        for (std::int64_t c = 0; c < copied; ++c) {
+          std::memcpy(model.data() + row * bytes + c * stride_bytes,
+                      reinterpret_cast<const char*>(from.data()) + offsets_bytes[row] + c * bytes, sizeof(Element));
+        }
+      }
+      const Block<const char> source{reinterpret_cast<const char*>(from.data()), 0, bytes, offsets_bytes};
+      copy_block({to.data(), bytes, stride_bytes}, source, rows, copied, bytes);
+      CHECK(to == model);
+    }
+  }
 }
 
 }  // namespace
 
 int main() {
   check_rows_of_each_item();
+  check_copies<std::uint16_t>();
+  check_copies<std::uint32_t>();
+  check_copies<std::uint64_t>();
   int order[] = {0, 1, 2, 3}, out_order[] = {0, 1, 2, 3};
   do {
     check_operations(order, order);

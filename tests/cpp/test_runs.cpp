@@ -64,24 +64,24 @@ class AddToZeros final : public Operation {
   float* row(std::int64_t item, std::int64_t l) const {
     return sums.data() + (item * shape_.seq_len + l) * real_columns;
   }
-  void apply(const Tile& tile, const Items& items, const Place&, const Workspace&) const override {
+  void apply(const Tile& tile, const Items& items, const Workspace&) const override {
     for (std::int64_t item = items.begin; item < items.end; ++item) {
       for (std::int64_t l = tile.l; l < tile.l + tile.count; ++l) {
-        for (std::int64_t c = 0; c < tile.columns.count; ++c) {
+        for (std::int64_t c = 0; c < tile.columns; ++c) {
           float number;
           std::memcpy(&number, tile.row(l) + c * 4, 4);
-          row(item, l)[tile.columns.first + c] += number;
+          row(item, l)[c] += number;
         }
       }
     }
   }
-  Target target(int, std::int64_t item, std::int64_t l, Columns columns) const override {
-    char* const at = reinterpret_cast<char*>(row(item, l) + columns.first);
-    return {DType::float32, columns, at, real_columns * 4, at, real_columns * 4};
+  Target target(int, std::int64_t item, std::int64_t l) const override {
+    char* const at = reinterpret_cast<char*>(row(item, l));
+    return {DType::float32, {0, real_columns}, at, real_columns * 4, at, real_columns * 4};
   }
-  void write_invalid(std::int64_t item, std::int64_t l, std::int64_t count, Columns columns) const override {
+  void write_invalid(std::int64_t item, std::int64_t l, std::int64_t count) const override {
     for (std::int64_t i = l; i < l + count; ++i) {
-      for (std::int64_t c = 0; c < columns.count; ++c) row(item, i)[columns.first + c] += of_invalid;
+      for (std::int64_t c = 0; c < real_columns; ++c) row(item, i)[c] += of_invalid;
     }
   }
 
@@ -142,8 +142,8 @@ struct Rows {
 
 std::string text_of(const Rows& rows, const OperationShape& shape) {
   std::string text = joined({"batch_rows ", shape.batch_rows, ", items_per_batch_row ", shape.items_per_batch_row,
-                             ", seq_len ", shape.seq_len, ", columns_at_once ", shape.columns_at_once, ", targets ",
-                             shape.targets, ", reads_items ", shape.reads_items ? "1" : "0", ", first ", rows.first});
+                             ", seq_len ", shape.seq_len, ", targets ", shape.targets, ", reads_items ",
+                             shape.reads_items ? "1" : "0", ", first ", rows.first});
   const auto add = [&text](const char* name, const auto& numbers) {
     text += joined({", ", name});
     for (const auto number : numbers) text += joined({" ", static_cast<std::int64_t>(number)});
@@ -243,19 +243,16 @@ void all_small_shapes() {
         for (std::int64_t seq_len = 0; seq_len <= 7; ++seq_len) {
           const std::vector<Rows> all = placements(batch_rows, seq_len);
           for (const std::int64_t items_per_batch_row : {1, 3}) {
-            for (const std::int64_t columns_at_once : {1, 2, 1 << 20}) {  // a row of the last is a work unit
-              for (const unsigned flags : {0U, 1U, 2U, 3U, 4U, 5U, 6U, 7U}) {
-                shape.batch_rows = batch_rows;
-                shape.items_per_batch_row = items_per_batch_row;
-                shape.seq_len = seq_len;
-                shape.columns_at_once = columns_at_once;
-                shape.reads_items = (flags & 1U) != 0;
-                shape.targets = (flags & 2U) != 0 ? 1 : 0;
-                shape.has_contiguous_columns = (flags & 4U) == 0;
-                for (const int threads : {1, 3}) {
-                  shape.bytes_written = threads > 1 ? much : 1;
-                  for (const Rows& rows : all) check_run(source, shape, rows, threads);
-                }
+            for (const unsigned flags : {0U, 1U, 2U, 3U, 4U, 5U, 6U, 7U}) {
+              shape.batch_rows = batch_rows;
+              shape.items_per_batch_row = items_per_batch_row;
+              shape.seq_len = seq_len;
+              shape.reads_items = (flags & 1U) != 0;
+              shape.targets = (flags & 2U) != 0 ? 1 : 0;
+              shape.has_contiguous_columns = (flags & 4U) == 0;
+              for (const int threads : {1, 3, 16}) {  // as many shares: with the last, few rows are a work unit
+                shape.bytes_written = threads > 1 ? much : 1;
+                for (const Rows& rows : all) check_run(source, shape, rows, threads);
               }
             }
           }
@@ -271,7 +268,7 @@ void all_small_positions() {
   OperationShape shape;
   shape.batch_rows = 2;
   shape.seq_len = seq_len;
-  shape.columns = shape.columns_at_once = real_columns;
+  shape.columns = real_columns;
   shape.bytes_written = 1;
   const NumberedRows table({0, 3, false}, {}, 4), range({0, 3, false}, {3, 2, -1}, 0);
   for (unsigned code = 0; code < 1U << (3 * seq_len); ++code) {

@@ -91,9 +91,8 @@ void masks_of_two_batch_rows() {
         const bool is_valid = mask.bytes[static_cast<std::size_t>(row * seq_len + l)] != 0;
         model.push_back(is_valid ? std::optional(next++) : std::nullopt);
       }
-      ValidCount counts;
       for (std::int64_t begin = 0; begin < seq_len; ++begin) {
-        const std::int64_t before = counts.before(placement.validity, row, begin);
+        const std::int64_t before = placement.validity.count_before(row, begin);
         CHECK(expanded(placement, {row, row + 1}, begin, seq_len, before) == Found(model.begin() + begin, model.end()));
       }
     }
@@ -173,21 +172,6 @@ void packed_sequences() {
   }
 }
 
-// Asked for any row after any other.
-void counts_of_valid_rows() {
-  constexpr std::int64_t seq_len = 40;
-  std::mt19937 random(1);
-  Mask mask(0, 2 * seq_len);
-  for (char& byte : mask.bytes) byte = random() % 3 != 0;
-  const Validity validity = mask.validity(seq_len);
-  ValidCount counts;
-  for (int i = 0; i < 2000; ++i) {
-    const std::int64_t row = random() % 2, l = random() % (seq_len + 1);
-    const auto begin = mask.bytes.begin() + row * seq_len;
-    CHECK_EQUAL(counts.before(validity, row, l), std::int64_t{std::count(begin, begin + l, char{1})});
-  }
-}
-
 }  // namespace
 
 int main() {
@@ -196,6 +180,5 @@ int main() {
   explicit_positions<std::int64_t>(DType::int64, 1.0);
   explicit_positions<double>(DType::float64, 0.5);
   packed_sequences();
-  counts_of_valid_rows();
   return fastpe::testing::failures() > 0 ? 1 : 0;
 }

@@ -29,13 +29,15 @@ Access access_of(const OperationShape& shape) {
 }
 
 void plan_segments(const OperationShape& shape, const BlockShape& blocks, Plan& plan) {
-  const std::int64_t tile_row_bytes = whole_cache_lines(shape.columns_at_once * element_bytes(shape.tile_dtype));
+  const std::int64_t tile_row_bytes = whole_cache_lines(shape.columns * element_bytes(shape.tile_dtype));
   const std::int64_t segment_bytes = plan.access.prefetch ? segment_bytes_from_memory : l1_cache_bytes() / 8 * 3;
-  plan.segment_rows = shape.is_transposed ? transposed_rows : std::max<std::int64_t>(1, segment_bytes / tile_row_bytes);
+  plan.access.segment_rows =
+      shape.is_transposed ? transposed_rows : std::max<std::int64_t>(1, segment_bytes / tile_row_bytes);
   if (plan.strategy == Strategy::make_in_tile) {
     plan.tile_row_stride_bytes = tile_row_bytes;
     const std::int64_t most_rows = shape.is_transposed ? transposed_rows : blocks.at_once * blocks.rows;
-    plan.tile_rows = std::clamp<std::int64_t>(most_tile_bytes / tile_row_bytes, 1, most_rows);
+    const std::int64_t fewest_rows = shape.is_transposed ? cache_line_bytes / element_bytes(shape.dtype) : 1;
+    plan.tile_rows = std::clamp<std::int64_t>(most_tile_bytes / tile_row_bytes, fewest_rows, most_rows);
   }
 }
 
@@ -43,14 +45,13 @@ ScratchLayout scratch_of(std::int64_t source_bytes, const Plan& plan, std::int64
   ScratchLayout scratch;
   scratch.tile = whole_cache_lines(source_bytes);
   scratch.operation = scratch.tile + plan.tile_rows * plan.tile_row_stride_bytes;
-  scratch.valid_count = scratch.operation + whole_cache_lines(operation_bytes);
-  scratch.bytes = scratch.valid_count + whole_cache_lines(sizeof(ValidCount));
+  scratch.bytes = scratch.operation + whole_cache_lines(operation_bytes);
   return scratch;
 }
 
 WorkUnits work_of(const Call& call, const Plan& plan) {
   const OperationShape& shape = call.operation.shape();
-  const std::int64_t row_bytes = std::max<std::int64_t>(1, shape.columns_at_once * element_bytes(shape.dtype));
+  const std::int64_t row_bytes = std::max<std::int64_t>(1, shape.columns * element_bytes(shape.dtype));
   const std::int64_t block_rows = call.source.blocks.rows;
   const bool has_runs = shape.has_contiguous_columns || shape.is_transposed;
   const std::int64_t unit_rows = has_runs ? std::max<std::int64_t>(2 * block_rows, unit_bytes / row_bytes)

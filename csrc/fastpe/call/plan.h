@@ -17,7 +17,7 @@ enum class Strategy {
 
 // The memory that one thread works in. Each part begins on a cache line's boundary.
 struct ScratchLayout {
-  std::int64_t tile = 0, operation = 0, valid_count = 0, bytes = 0;  // the source's part comes first
+  std::int64_t tile = 0, operation = 0, bytes = 0;  // the source's part comes first
 };
 
 // How the work is divided: into slices of `slice_items` items. Rows are counted through one slice after the other, and
@@ -40,7 +40,6 @@ struct Plan {
   int threads = 1;
   Access access;
   std::int64_t tile_rows = 0, tile_row_stride_bytes = 0;  // of make_in_tile
-  std::int64_t segment_rows = 1;                          // of a tile: they are combined with one item after the other
   ScratchLayout scratch;
   WorkUnits work;
 };

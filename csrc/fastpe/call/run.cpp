@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <cassert>
 #include <cstdint>
-#include <new>
 #include <utility>
 
 #include "call.h"
@@ -19,12 +18,11 @@ namespace {
 // to the operation, or made in the operation's targets.
 class Executor {
  public:
-  Executor(const Call& call, const Plan& plan, ValidCount& valid_count, Columns columns, char* scratch)
+  Executor(const Call& call, const Plan& plan, char* scratch)
       : call_(call),
         plan_(plan),
-        valid_count_(valid_count),
         operation_(call.operation),
-        columns_(columns),
+        columns_(call.operation.shape().columns),
         source_scratch_(scratch),
         tile_(scratch + plan.scratch.tile),
         workspace_{plan.access, scratch + plan.scratch.operation} {
@@ -70,7 +68,7 @@ class Executor {
   void read_at_offsets(const Items& items, std::int64_t l, std::int64_t count) {
     constexpr std::int64_t most_items = 64;
     const TableView& kept = plan_.rows_found;
-    const Tile tile{first_column_of(kept), kept.row_stride_bytes, kept.dtype, l, count, columns_};
+    const Tile tile{kept.data, kept.row_stride_bytes, kept.dtype, l, count, columns_};
     for (std::int64_t begin = items.begin; begin < items.end;) {
       const std::int64_t end = std::min(items.end, begin + most_items);
       std::int64_t tile_offsets_bytes[most_items];
@@ -81,8 +79,7 @@ class Executor {
         if (position < 0 || position > kept.rows - count) break;
         tile_offsets_bytes[found] = position * kept.row_stride_bytes;
       }
-      const Place next{begin, l + plan_.segment_rows};
-      operation_.apply_to_each(tile, tile_offsets_bytes, {begin, begin + found}, next, workspace_);
+      operation_.apply_to_each(tile, tile_offsets_bytes, {begin, begin + found}, workspace_);
       begin += found;
       if (begin < end) {
         write_invalid({begin, begin + 1}, l, count);
@@ -94,7 +91,7 @@ class Executor {
   void execute_batch_rows(const BatchRows& rows, const Items& items, std::int64_t l_begin, std::int64_t l_end) {
     const Placement& placement = call_.placement;
     const std::int64_t valid_before =
-        placement.positions.count_valid_only ? valid_count_.before(placement.validity, rows.begin, l_begin) : 0;
+        placement.positions.count_valid_only ? placement.validity.count_before(rows.begin, l_begin) : 0;
     for_each_span(
         placement, rows, l_begin, l_end, valid_before,
         [&](const Span& span) { exists(span) ? execute_span(items, span) : write_invalid(items, span.l, span.count); },
@@ -124,8 +121,7 @@ class Executor {
     const int step = span.is_one_position() ? 0 : span.step == Span::Step::descending ? -1 : 1;
     const std::int64_t offset_bytes = span.position.integer * kept.row_stride_bytes;
     if (span.count >= short_span_rows) {
-      return apply({first_column_of(kept) + offset_bytes, step * kept.row_stride_bytes, kept.dtype, span.l, span.count,
-                    columns_},
+      return apply({kept.data + offset_bytes, step * kept.row_stride_bytes, kept.dtype, span.l, span.count, columns_},
                    items);
     }
     const std::int64_t first = add_waiting(items, span.l, span.count, most_waiting_offsets);
@@ -148,13 +144,9 @@ class Executor {
     if (count == 0) return;
     if (plan_.strategy == Strategy::read_rows) {
       const TableView& kept = plan_.rows_found;
-      return apply({first_column_of(kept), 0, kept.dtype, waiting_l_, count, columns_, waiting_offsets_bytes_}, items);
+      return apply({kept.data, 0, kept.dtype, waiting_l_, count, columns_, waiting_offsets_bytes_}, items);
     }
     apply({tile_, plan_.tile_row_stride_bytes, operation_.shape().tile_dtype, waiting_l_, count, columns_}, items);
-  }
-
-  const char* first_column_of(const TableView& kept) const {
-    return kept.data + columns_.first * element_bytes(kept.dtype);
   }
 
   void write_rows(const Span& span, const Target& target) {
@@ -168,7 +160,7 @@ class Executor {
     for (std::int64_t done = 0; done < span.count; done += at_once) {
       const Span rows{span.l + done, at_once, span.position, span.step, span.coordinates};
       for (int number = 0; number < operation_.shape().targets; ++number) {
-        Target target = operation_.target(number, item, rows.l, columns_);
+        Target target = operation_.target(number, item, rows.l);
         target.access = plan_.access;
         write_rows(rows, target);
       }
@@ -196,29 +188,26 @@ class Executor {
     if (span.count == 1) return make_in_tile(items, one);
     const DType dtype = operation_.shape().tile_dtype;
     apply_waiting(items);
-    write_rows(one, {dtype, columns_, tile_, plan_.tile_row_stride_bytes});
+    write_rows(one, {dtype, {0, columns_}, tile_, plan_.tile_row_stride_bytes});
     apply({tile_, 0, dtype, span.l, span.count, columns_}, items);
   }
 
   void make_in_tile(const Items& items, const Span& rows) {
     const std::int64_t first = add_waiting(items, rows.l, rows.count, plan_.tile_rows);
     const std::int64_t stride_bytes = plan_.tile_row_stride_bytes;
-    write_rows(rows, {operation_.shape().tile_dtype, columns_, tile_ + first * stride_bytes, stride_bytes});
+    write_rows(rows, {operation_.shape().tile_dtype, {0, columns_}, tile_ + first * stride_bytes, stride_bytes});
   }
 
   void apply(const Tile& tile, const Items& items) {
     const bool is_valid_for_all = !plan_.all_items_share_positions || !call_.placement.validity.differs_in_batch();
-    if (items.count() == 1 && is_valid_for_all) {
-      operation_.apply(tile, items, {items.begin, tile.l + plan_.segment_rows}, workspace_);
-      return;
-    }
+    if (items.count() == 1 && is_valid_for_all) return operation_.apply(tile, items, workspace_);
     // Segments have one size: a short one would end before the next one is prefetched.
-    const std::int64_t segments = (tile.count + plan_.segment_rows - 1) / plan_.segment_rows;
+    const std::int64_t segments = (tile.count + plan_.access.segment_rows - 1) / plan_.access.segment_rows;
     for (std::int64_t segment = 0; segment < segments; ++segment) {
       const std::int64_t first = tile.l + tile.count * segment / segments;
       const std::int64_t end = tile.l + tile.count * (segment + 1) / segments;
       if (is_valid_for_all) {
-        operation_.apply(tile.rows_between(first, end), items, {items.begin, end}, workspace_);
+        operation_.apply(tile.rows_between(first, end), items, workspace_);
       } else {
         apply_where_valid(tile, items, first, end);
       }
@@ -228,29 +217,25 @@ class Executor {
   void apply_where_valid(const Tile& tile, const Items& items, std::int64_t first, std::int64_t end) {
     const std::int64_t items_per_batch_row = operation_.shape().items_per_batch_row;
     for (std::int64_t item = items.begin; item < items.end; ++item) {
-      const bool is_last = item + 1 == items.end;
-      const std::int64_t next_item = is_last ? items.begin : item + 1;
-      const std::int64_t rows_on = is_last ? end - first : 0;
       const Items one{item, item + 1};
       const std::int64_t row = item / items_per_batch_row;
       for_each_validity(
           call_.placement.validity, {row, row + 1}, first, end,
           [&](std::int64_t l, std::int64_t count) {
-            operation_.apply(tile.rows_between(l, l + count), one, {next_item, l + rows_on}, workspace_);
+            operation_.apply(tile.rows_between(l, l + count), one, workspace_);
           },
           [&](std::int64_t l, std::int64_t count) { write_invalid(one, l, count); });
     }
   }
 
   void write_invalid(const Items& items, std::int64_t l, std::int64_t count) {
-    for (std::int64_t item = items.begin; item < items.end; ++item) operation_.write_invalid(item, l, count, columns_);
+    for (std::int64_t item = items.begin; item < items.end; ++item) operation_.write_invalid(item, l, count);
   }
 
   const Call& call_;
   const Plan& plan_;
-  ValidCount& valid_count_;
   const Operation& operation_;
-  const Columns columns_;
+  const std::int64_t columns_;
   char* const source_scratch_;
   char* const tile_;
   const Workspace workspace_;
@@ -286,21 +271,13 @@ void run(const Call& call, Interruption* interruption) {
     call.source.prepare(shape.tile_dtype, bounds, plan.wants_rows, interruption);
   }
   Scratch scratch(plan.threads * plan.scratch.bytes);
-  for (int thread = 0; thread < plan.threads; ++thread) {
-    new (scratch.data() + thread * plan.scratch.bytes + plan.scratch.valid_count) ValidCount;
-  }
-  for (std::int64_t first = 0; first < shape.columns; first += shape.columns_at_once) {
-    const Columns columns{first, std::min(shape.columns_at_once, shape.columns - first)};
-    const bool completed =
-        parallel_for(plan.work.slices * shape.seq_len, plan.work.rows_at_once, plan.threads, interruption,
-                     [&](std::int64_t begin, std::int64_t end, int thread) {
-                       char* const own = scratch.data() + thread * plan.scratch.bytes;
-                       auto& valid_count = *std::launder(reinterpret_cast<ValidCount*>(own + plan.scratch.valid_count));
-                       Executor(call, plan, valid_count, columns, own).execute(begin, end);
-                       if (plan.access.non_temporal) active_kernels().store_fence();
-                     });
-    if (!completed) throw Interrupted{};
-  }
+  const bool completed =
+      parallel_for(plan.work.slices * shape.seq_len, plan.work.rows_at_once, plan.threads, interruption,
+                   [&](std::int64_t begin, std::int64_t end, int thread) {
+                     Executor(call, plan, scratch.data() + thread * plan.scratch.bytes).execute(begin, end);
+                     if (plan.access.non_temporal) active_kernels().store_fence();
+                   });
+  if (!completed) throw Interrupted{};
   if (plan.wants_rows && plan.strategy != Strategy::read_rows) {
     call.source.keep(shape.tile_dtype, bounds, shape.bytes_written, call.max_threads, interruption);
   }

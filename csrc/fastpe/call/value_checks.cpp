@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <algorithm>
-#include <optional>
 #include <string>
 
 #include "fastpe/error.h"
@@ -51,58 +50,45 @@ void require_positions(const PositionRange& range, const Positions& p, std::int6
   refuse_row(range.highest - span.position.integer + 1, number_of(range.highest + 1));
 }
 
-// The bounds of batch rows that count from offsets of their own, if all are in the source's range. In decoding, there
-// are many such rows with one position each.
-std::optional<PositionBounds> bounds_by_row_offsets(const Call& call, Poller& poller) {
-  const Positions& p = call.placement.positions;
-  const OperationShape& shape = call.operation.shape();
-  if (!p.has_row_offsets() || !call.placement.validity.are_all_valid() || shape.seq_len == 0) return std::nullopt;
-  PositionBounds bounds;
-  for (std::int64_t row = 0; row < shape.batch_rows; ++row) {
-    const std::int64_t first = first_position(p, row);
-    bounds.lowest = std::min(bounds.lowest, first);
-    bounds.highest = std::max(bounds.highest, first + shape.seq_len - 1);
-    poller.pass(1);
-  }
-  bounds.spans = shape.batch_rows;
-  bounds.rows = shape.batch_rows * shape.seq_len;
-  const PositionRange& range = call.source.range;
-  if (bounds.lowest < range.lowest || bounds.highest > range.highest) return std::nullopt;
-  return bounds;
-}
-
-PositionBounds check_positions(const Call& call, Poller& poller) {
+// Calls on_span(row, span) for every span of the call, once for batch rows that share their positions.
+template <class OnSpan>
+void for_each_span_of(const Call& call, Poller& poller, const OnSpan& on_span) {
   const OperationShape& shape = call.operation.shape();
   const Placement& placement = call.placement;
-  if (const auto by_offsets = bounds_by_row_offsets(call, poller)) return *by_offsets;
-  PositionBounds bounds;
-  const Positions& p = placement.positions;
-  const bool are_shared = p.are_shared();
-  const std::int64_t groups = are_shared ? 1 : shape.batch_rows;
+  const bool are_shared = placement.positions.are_shared();
   const bool reads_batch = are_shared && placement.validity.differs_in_batch();
   const std::int64_t elements_per_row = reads_batch ? shape.batch_rows + 1 : 1;
   std::int64_t rows_at_once = std::max<std::int64_t>(1, Poller::elements_at_once / elements_per_row);
-  if (!p.values.is_given() && placement.validity.valid == nullptr) {  // no row is looked at
+  if (!placement.positions.values.is_given() && placement.validity.valid == nullptr) {  // no row is looked at
     rows_at_once = std::max<std::int64_t>(1, shape.seq_len);
   }
-  for (std::int64_t group = 0; group < groups; ++group) {
-    const BatchRows rows{group, are_shared ? shape.batch_rows : group + 1};
+  for (std::int64_t row = 0; row < (are_shared ? 1 : shape.batch_rows); ++row) {
+    const BatchRows rows{row, are_shared ? shape.batch_rows : row + 1};
     std::int64_t valid_before = 0;
     for (std::int64_t begin = 0; begin < shape.seq_len; begin += rows_at_once) {
       const std::int64_t end = std::min(begin + rows_at_once, shape.seq_len);
-      const std::int64_t rows_before = bounds.rows;
+      std::int64_t valid_here = 0;
       for_each_span(
           placement, rows, begin, end, valid_before,
           [&](const Span& span) {
-            ++bounds.spans;
-            bounds.rows += span.count;
-            require_positions(call.source.range, p, group, span);
-            bounds.add(span);
+            valid_here += span.count;
+            on_span(row, span);
           },
           [](std::int64_t, std::int64_t) {});
-      valid_before += bounds.rows - rows_before;
+      valid_before += valid_here;
       poller.pass((end - begin) * elements_per_row);
     }
+  }
+}
+
+PositionBounds check_positions(const Call& call, Poller& poller) {
+  PositionBounds bounds;
+  for_each_span_of(call, poller, [&](std::int64_t, const Span& span) { bounds.add(span); });
+  const PositionRange& range = call.source.range;
+  if (!bounds.are_all_integers || bounds.lowest < range.lowest || bounds.highest > range.highest) {
+    for_each_span_of(call, poller, [&](std::int64_t row, const Span& span) {
+      require_positions(range, call.placement.positions, row, span);
+    });
   }
   return bounds;
 }

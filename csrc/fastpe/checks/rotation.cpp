@@ -52,27 +52,14 @@ std::string cosines_without_twins(const ConstRows& cosines, const ConstRows& sin
   return are_neighbours ? "np.ascontiguousarray(cos[..., ::2])" : "";
 }
 
-// Whether the points (cosine, sine) of all columns of one row lie on one circle around 0, and are not all one point.
-bool are_on_circle(const NumbersView& cosines, const NumbersView& sines, std::int64_t columns) {
-  constexpr double rounding = 1e-4;  // of float32, with room to spare
-  double least = std::numeric_limits<double>::infinity(), most = 0.0;
-  bool are_all_same = true;
-  for (std::int64_t k = 0; k < columns; ++k) {
-    const double cosine = cosines.at(0, k).value, sine = sines.at(0, k).value;
-    const double squared_radius = cosine * cosine + sine * sine;
-    if (!(squared_radius > 0.0)) return false;
-    least = std::min(least, squared_radius);
-    most = std::max(most, squared_radius);
-    are_all_same = are_all_same && cosine == cosines.at(0, 0).value;
-  }
-  return !are_all_same && most <= least * (1.0 + rounding);
-}
-
+// Whether the points (cosine, sine) of all columns of the last row lie on one circle around 0, and are not all one
+// point.
 bool are_cosines_and_sines(const ArrayView& cos, const ArrayView& sin) {
   constexpr std::ptrdiff_t fewest_columns = 4;  // fewer may lie on a circle by chance
+  constexpr double rounding = 1e-4;             // of float32, with room to spare
   const bool is_wide = cos.dtype == DType::float32 || cos.dtype == DType::float64;
-  if (!is_wide || cos.dtype != sin.dtype || cos.axes != sin.axes || cos.axes == 0 || cos.is_empty() ||
-      !std::equal(cos.shape, cos.shape + cos.axes, sin.shape) || cos.last() < fewest_columns) {
+  if (!is_wide || cos.dtype != sin.dtype || cos.axes == 0 || cos.is_empty() || cos.last() < fewest_columns ||
+      cos.axes != sin.axes || !std::equal(cos.shape, cos.shape + cos.axes, sin.shape)) {
     return false;
   }
   const auto last_row = [](const ArrayView& array) {
@@ -80,7 +67,16 @@ bool are_cosines_and_sines(const ArrayView& cos, const ArrayView& sin) {
     for (int axis = 0; axis + 1 < array.axes; ++axis) data += (array.shape[axis] - 1) * array.strides_bytes[axis];
     return NumbersView{data, array.dtype, 0, array.last_stride_bytes()};
   };
-  return are_on_circle(last_row(cos), last_row(sin), cos.last());
+  const NumbersView cosines = last_row(cos), sines = last_row(sin);
+  double least = std::numeric_limits<double>::infinity(), most = 0.0;
+  bool are_all_same = true;
+  for (std::int64_t k = 0; k < cos.last(); ++k) {
+    const double cosine = cosines.at(0, k).value, sine = sines.at(0, k).value;
+    least = std::min(least, cosine * cosine + sine * sine);
+    most = std::max(most, cosine * cosine + sine * sine);
+    are_all_same = are_all_same && cosine == cosines.at(0, 0).value;
+  }
+  return least > 0.0 && !are_all_same && most <= least * (1.0 + rounding);
 }
 
 // Cosines and sines among the queries and keys would be rotated as well. They have no axis of heads.

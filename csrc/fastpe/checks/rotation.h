@@ -19,6 +19,7 @@ struct RotateRequest {
   PlacementArguments placement;
   std::optional<std::int64_t> seq_axis;
   bool is_inverse;
+  bool is_shift;  // keys are rotated on: the positions are distances to move by
   int max_threads;
 };
 

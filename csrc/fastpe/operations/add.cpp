@@ -23,7 +23,7 @@ Combination combination_of(const Block<char>& out, const Block<const char>& x, c
   c.addend_row_stride_bytes = tile.row_stride_bytes;
   c.addend_offsets_bytes = tile.row_offsets_bytes;
   c.rows = tile.count;
-  c.columns = tile.columns.count;
+  c.columns = tile.columns;
   c.scale = factors.scale;
   c.alpha = factors.alpha;
   c.non_temporal = access.non_temporal;
@@ -39,8 +39,6 @@ void combine(const Combination& combination, DType dtype, DType addend_dtype) {
 OperationShape shape_of_adding(const ConstRows& x, const Rows& out, std::int64_t batch_rows, bool is_new) {
   OperationShape shape = shape_of_writing(out, batch_rows);
   shape.is_transposed = shape.is_transposed && x.is_transposed();
-  shape.columns_at_once =
-      std::min(shape.columns_at_once, columns_at_once(x.columns, x.column_stride_bytes, element_bytes(x.dtype)));
   shape.reads_items = true;
   shape.is_in_place = x.data == out.data;
   shape.may_be_non_temporal = !is_new && !shape.is_in_place;
@@ -65,73 +63,62 @@ OperationShape shape_of_gathering(const Rows& out, std::int64_t batch_rows, bool
 Add::Add(const ConstRows& x, const Rows& out, std::int64_t batch_rows, const Factors& factors, bool is_new)
     : Operation(shape_of_adding(x, out, batch_rows, is_new)), x_(x), out_(out), factors_(factors) {}
 
-void Add::set_prefetch(const Place& next, const Tile& tile, const Access& access, Combination& combination) const {
+void Add::set_prefetch(const Place& next, const Access& access, Combination& combination) const {
   // Non-temporal stores leave the processor's own prefetches enough time.
   if (!access.prefetch || access.non_temporal || next.l >= x_.seq_len || next.item >= x_.item_count) return;
-  combination.next_x = x_.row(next.item, next.l, tile.columns.first);
-  if (!shape_.is_in_place) combination.next_out = out_.row(next.item, next.l, tile.columns.first);
+  combination.next_x = x_.row(next.item, next.l);
+  if (!shape_.is_in_place) combination.next_out = out_.row(next.item, next.l);
 }
 
-void Add::apply(const Tile& tile, const Items& items, const Place& next, const Workspace& workspace) const {
+void Add::apply(const Tile& tile, const Items& items, const Workspace& workspace) const {
   if (items.count() > 1 && shape_.has_contiguous_columns && out_.inner_count > 1 &&
       out_.inner_count == x_.inner_count) {
-    return add_to_inner_items(tile, items, next, workspace);
+    return add_to_inner_items(tile, items, workspace);
   }
   if (shape_.is_transposed) return add_to_columns(tile, items, workspace);
   for (std::int64_t item = items.begin; item < items.end; ++item) {
-    const Place next_item{item + 1, tile.l};
-    add_to_item(tile, item, item + 1 < items.end ? next_item : next, workspace);
+    add_to_item(tile, item, next_place(tile, item, items, workspace.access), workspace);
   }
 }
 
-void Add::apply_to_each(const Tile& tile, const std::int64_t* tile_offsets_bytes, const Items& items, const Place& next,
+void Add::apply_to_each(const Tile& tile, const std::int64_t* tile_offsets_bytes, const Items& items,
                         const Workspace& workspace) const {
   const bool is_one_axis = out_.inner_count == out_.item_count && x_.inner_count == x_.item_count;
   if (shape_.seq_len > 1 || !is_one_axis || !shape_.has_contiguous_columns) {
-    return Operation::apply_to_each(tile, tile_offsets_bytes, items, next, workspace);
+    return Operation::apply_to_each(tile, tile_offsets_bytes, items, workspace);
   }
   const Tile rows{tile.data, 0, tile.dtype, tile.l, items.count(), tile.columns, tile_offsets_bytes};
-  const std::int64_t column = tile.columns.first;
-  combine(combination_of(inner_block_of(out_, items.begin, tile.l, column),
-                         inner_block_of(x_, items.begin, tile.l, column), rows, factors_, workspace.access),
+  combine(combination_of(inner_block_of(out_, items.begin, tile.l), inner_block_of(x_, items.begin, tile.l), rows,
+                         factors_, workspace.access),
           out_.dtype, tile.dtype);
 }
 
 void Add::add_to_item(const Tile& tile, std::int64_t item, const Place& next, const Workspace& workspace) const {
   if (shape_.has_contiguous_columns) {
-    Combination c = combination_of(block_of(out_, item, tile.l, tile.columns.first),
-                                   block_of(x_, item, tile.l, tile.columns.first), tile, factors_, workspace.access);
-    set_prefetch(next, tile, workspace.access, c);
+    Combination c =
+        combination_of(block_of(out_, item, tile.l), block_of(x_, item, tile.l), tile, factors_, workspace.access);
+    set_prefetch(next, workspace.access, c);
     return combine(c, out_.dtype, tile.dtype);
   }
-  const std::int64_t bytes = element_bytes(out_.dtype), columns = tile.columns.count;
+  const std::int64_t bytes = element_bytes(out_.dtype), columns = tile.columns;
   const std::int64_t end_l = tile.l + tile.count, at_once = shape_.rows_in_scratch();
-  const bool is_x_apart = !x_.has_contiguous_columns(), is_out_apart = !out_.has_contiguous_columns();
   const Block<char> scratch{workspace.scratch, columns * bytes, bytes};
   for (std::int64_t l = tile.l; l < end_l; l += at_once) {
     const Tile rows = tile.rows_between(l, std::min(end_l, l + at_once));
-    const Block<const char> x = block_of(x_, item, l, tile.columns.first);
-    const Block<char> out = block_of(out_, item, l, tile.columns.first);
-    if (is_x_apart) copy_block(scratch, x, rows.count, columns, bytes);
-    combine(combination_of(is_out_apart ? scratch : out, is_x_apart ? scratch.read_only() : x, rows, factors_, {}),
-            out_.dtype, tile.dtype);
-    if (is_out_apart) copy_block(out, scratch.read_only(), rows.count, columns, bytes);
+    copy_block(scratch, block_of(x_, item, l), rows.count, columns, bytes);
+    combine(combination_of(scratch, scratch.read_only(), rows, factors_, {}), out_.dtype, tile.dtype);
+    copy_block(block_of(out_, item, l), scratch.read_only(), rows.count, columns, bytes);
   }
 }
 
-void Add::add_to_inner_items(const Tile& tile, const Items& items, const Place& next,
-                             const Workspace& workspace) const {
-  const std::int64_t end_l = tile.l + tile.count, column = tile.columns.first;
+void Add::add_to_inner_items(const Tile& tile, const Items& items, const Workspace& workspace) const {
   for (std::int64_t first = items.begin; first < items.end;) {
     const std::int64_t end = std::min(items.end, (first / out_.inner_count + 1) * out_.inner_count);
-    const Place next_items{end, tile.l};
-    const Place& after = end < items.end ? next_items : next;
-    for (std::int64_t l = tile.l; l < end_l; ++l) {
+    for (std::int64_t l = tile.l; l < tile.l + tile.count; ++l) {
       const Tile one_row{tile.row(l), 0, tile.dtype, l, end - first, tile.columns};
-      Combination c = combination_of(inner_block_of(out_, first, l, column), inner_block_of(x_, first, l, column),
-                                     one_row, factors_, workspace.access);
-      const Place next_place = l + 1 < end_l ? Place{first, l + 1} : after;
-      set_prefetch(next_place, tile, workspace.access, c);
+      Combination c = combination_of(inner_block_of(out_, first, l), inner_block_of(x_, first, l), one_row, factors_,
+                                     workspace.access);
+      set_prefetch({first, l + 1}, workspace.access, c);
       combine(c, out_.dtype, tile.dtype);
     }
     first = end;
@@ -140,7 +127,7 @@ void Add::add_to_inner_items(const Tile& tile, const Items& items, const Place& 
 
 void Add::add_to_columns(const Tile& tile, const Items& items, const Workspace& workspace) const {
   const std::int64_t most_columns = cache_line_bytes / element_bytes(tile.dtype);
-  for_each_transposed_part(tile, tile.columns, most_columns, [&](const Tile& rows, const Columns& columns) {
+  for_each_transposed_part(tile, {0, tile.columns}, most_columns, [&](const Tile& rows, const Columns& columns) {
     const Tile transposed = transposed_tile(rows, columns, workspace.scratch);
     for (std::int64_t item = items.begin; item < items.end; ++item) {
       Combination c = combination_of(block_of(out_, item, rows.l, columns.first).transposed(),
@@ -153,21 +140,14 @@ void Add::add_to_columns(const Tile& tile, const Items& items, const Workspace& 
   });
 }
 
-Target Add::target(int /*number*/, std::int64_t item, std::int64_t l, Columns columns) const {
-  return {out_.dtype,
-          columns,
-          out_.row(item, l, columns.first),
-          out_.seq_stride_bytes,
-          x_.row(item, l, columns.first),
-          x_.seq_stride_bytes,
-          factors_.scale,
-          factors_.alpha};
+Target Add::target(int /*number*/, std::int64_t item, std::int64_t l) const {
+  return {out_.dtype,      {0, out_.columns},   out_.row(item, l), out_.seq_stride_bytes,
+          x_.row(item, l), x_.seq_stride_bytes, factors_.scale,    factors_.alpha};
 }
 
-void Add::write_invalid(std::int64_t item, std::int64_t l, std::int64_t count, Columns columns) const {
+void Add::write_invalid(std::int64_t item, std::int64_t l, std::int64_t count) const {
   if (shape_.is_in_place) return;
-  copy_block(block_of(out_, item, l, columns.first), block_of(x_, item, l, columns.first), count, columns.count,
-             element_bytes(out_.dtype));
+  copy_block(block_of(out_, item, l), block_of(x_, item, l), count, out_.columns, element_bytes(out_.dtype));
 }
 
 Gather::Gather(const TableView& vocabulary, const NumbersView& ids, const Axes& id_axes, const Rows& out,
@@ -197,15 +177,15 @@ std::int64_t Gather::embedding_offset_bytes(const Place& place) const {
   return id * vocabulary_.row_stride_bytes;
 }
 
-void Gather::apply(const Tile& tile, const Items& items, const Place& next, const Workspace& workspace) const {
+void Gather::apply(const Tile& tile, const Items& items, const Workspace& workspace) const {
   for (std::int64_t item = items.begin; item < items.end; ++item) {
-    gather_item(tile, item, item + 1 < items.end ? Place{item + 1, tile.l} : next, workspace);
+    gather_item(tile, item, next_place(tile, item, items, workspace.access), workspace);
   }
 }
 
 void Gather::gather_item(const Tile& tile, std::int64_t item, const Place& next, const Workspace& workspace) const {
   constexpr std::int64_t most_rows = 64;
-  const std::int64_t bytes = element_bytes(out_.dtype), columns = tile.columns.count, end_l = tile.l + tile.count;
+  const std::int64_t bytes = element_bytes(out_.dtype), columns = tile.columns, end_l = tile.l + tile.count;
   const bool is_apart = !out_.has_contiguous_columns();
   const std::int64_t at_once = is_apart ? shape_.rows_in_scratch() : most_rows;
   const Block<char> scratch{workspace.scratch, columns * bytes, bytes};
@@ -217,8 +197,8 @@ void Gather::gather_item(const Tile& tile, std::int64_t item, const Place& next,
     std::int64_t offsets_bytes[most_rows + 1];
     for (std::int64_t i = 0; i < rows.count; ++i) offsets_bytes[i] = embedding_offset_bytes({item, l + i});
     offsets_bytes[rows.count] = has_next ? embedding_offset_bytes(after) : offsets_bytes[rows.count - 1];
-    const Block<const char> x{vocabulary_.data + tile.columns.first * bytes, 0, bytes, offsets_bytes};
-    const Block<char> out = block_of(out_, item, l, tile.columns.first);
+    const Block<const char> x{vocabulary_.data, 0, bytes, offsets_bytes};
+    const Block<char> out = block_of(out_, item, l);
     Combination c = combination_of(is_apart ? scratch : out, x, rows, factors_, workspace.access);
     if (!is_apart && workspace.access.prefetch && !c.non_temporal) c.next_out = c.out + c.out_row_stride_bytes;
     combine(c, out_.dtype, tile.dtype);
@@ -226,12 +206,11 @@ void Gather::gather_item(const Tile& tile, std::int64_t item, const Place& next,
   }
 }
 
-void Gather::write_invalid(std::int64_t item, std::int64_t l, std::int64_t count, Columns columns) const {
+void Gather::write_invalid(std::int64_t item, std::int64_t l, std::int64_t count) const {
   const std::int64_t bytes = element_bytes(out_.dtype);
   for (std::int64_t i = l; i < l + count; ++i) {
-    const std::int64_t offset_bytes = embedding_offset_bytes({item, i}) + columns.first * bytes;
-    copy_block(block_of(out_, item, i, columns.first), {vocabulary_.data + offset_bytes, 0, bytes}, 1, columns.count,
-               bytes);
+    const char* const embedding = vocabulary_.data + embedding_offset_bytes({item, i});
+    copy_block(block_of(out_, item, i), {embedding, 0, bytes}, 1, out_.columns, bytes);
   }
 }
 

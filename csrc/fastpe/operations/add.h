@@ -19,18 +19,18 @@ class Add final : public Operation {
   // `is_new`: the call made the array `out`.
   Add(const ConstRows& x, const Rows& out, std::int64_t batch_rows, const Factors& factors, bool is_new);
 
-  void apply(const Tile& tile, const Items& items, const Place& next, const Workspace& workspace) const override;
-  void apply_to_each(const Tile& tile, const std::int64_t* tile_offsets_bytes, const Items& items, const Place& next,
+  void apply(const Tile& tile, const Items& items, const Workspace& workspace) const override;
+  void apply_to_each(const Tile& tile, const std::int64_t* tile_offsets_bytes, const Items& items,
                      const Workspace& workspace) const override;
-  Target target(int number, std::int64_t item, std::int64_t l, Columns columns) const override;
-  void write_invalid(std::int64_t item, std::int64_t l, std::int64_t count, Columns columns) const override;
+  Target target(int number, std::int64_t item, std::int64_t l) const override;
+  void write_invalid(std::int64_t item, std::int64_t l, std::int64_t count) const override;
 
  private:
-  void set_prefetch(const Place& next, const Tile& tile, const Access& access, Combination& combination) const;
+  void set_prefetch(const Place& next, const Access& access, Combination& combination) const;
   void add_to_item(const Tile& tile, std::int64_t item, const Place& next, const Workspace& workspace) const;
   void add_to_columns(const Tile& tile, const Items& items, const Workspace& workspace) const;
   // Adds to items that lie side by side inside of the sequence, one row of the sequence after the other.
-  void add_to_inner_items(const Tile& tile, const Items& items, const Place& next, const Workspace& workspace) const;
+  void add_to_inner_items(const Tile& tile, const Items& items, const Workspace& workspace) const;
 
   ConstRows x_;
   Rows out_;
@@ -45,8 +45,8 @@ class Gather final : public Operation {
          std::int64_t batch_rows, const Factors& factors, bool is_new);
 
   void check(Poller& poller) const override;
-  void apply(const Tile& tile, const Items& items, const Place& next, const Workspace& workspace) const override;
-  void write_invalid(std::int64_t item, std::int64_t l, std::int64_t count, Columns columns) const override;
+  void apply(const Tile& tile, const Items& items, const Workspace& workspace) const override;
+  void write_invalid(std::int64_t item, std::int64_t l, std::int64_t count) const override;
 
  private:
   // It lies in the vocabulary even if the id has changed since it was checked.

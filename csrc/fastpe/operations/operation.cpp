@@ -1,19 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "operation.h"
 
-#include <cstdlib>
-
 #include "copy.h"
 
 namespace fastpe {
-
-std::int64_t columns_at_once(std::int64_t columns, std::int64_t stride_bytes, std::int64_t element_bytes) {
-  constexpr std::int64_t span_bytes = 8 * 1024 * 1024;
-  constexpr std::int64_t least_columns = 2048;
-  const std::int64_t stride = std::abs(stride_bytes);
-  if (stride == element_bytes || columns <= least_columns) return columns;
-  return std::min(columns, std::max(span_bytes / std::max<std::int64_t>(stride, 1), least_columns));
-}
 
 OperationShape shape_of_writing(const Rows& out, std::int64_t batch_rows) {
   OperationShape shape;
@@ -22,7 +12,6 @@ OperationShape shape_of_writing(const Rows& out, std::int64_t batch_rows) {
   shape.seq_len = out.seq_len;
   shape.columns = out.columns;
   shape.is_transposed = out.is_transposed();
-  shape.columns_at_once = columns_at_once(out.columns, out.column_stride_bytes, element_bytes(out.dtype));
   shape.dtype = out.dtype;
   shape.tile_dtype = row_dtype(out.dtype);
   shape.bytes_written = out.bytes();
@@ -33,8 +22,7 @@ OperationShape shape_of_writing(const Rows& out, std::int64_t batch_rows) {
 std::int64_t OperationShape::rows_in_scratch() const {
   constexpr std::int64_t most_bytes = 128 * 1024;
   const std::int64_t bytes = element_bytes(dtype);
-  return std::clamp<std::int64_t>(most_bytes / std::max<std::int64_t>(1, columns_at_once * bytes), 1,
-                                  cache_line_bytes / bytes);
+  return std::clamp<std::int64_t>(most_bytes / std::max<std::int64_t>(1, columns * bytes), 1, cache_line_bytes / bytes);
 }
 
 Tile transposed_tile(const Tile& tile, const Columns& columns, char* to) {
@@ -42,15 +30,15 @@ Tile transposed_tile(const Tile& tile, const Columns& columns, char* to) {
   // Rows a power of two apart would take each other's place in L1.
   const std::int64_t row_stride_bytes = transposed_rows * bytes + cache_line_bytes;
   copy_block({to, bytes, row_stride_bytes}, block_of(tile, columns.first), tile.count, columns.count, bytes);
-  return {to, row_stride_bytes, tile.dtype, 0, columns.count, {0, tile.count}};
+  return {to, row_stride_bytes, tile.dtype, 0, columns.count, tile.count};
 }
 
 void Operation::apply_to_each(const Tile& tile, const std::int64_t* tile_offsets_bytes, const Items& items,
-                              const Place& next, const Workspace& workspace) const {
+                              const Workspace& workspace) const {
   Tile own = tile;
   for (std::int64_t i = 0; i < items.count(); ++i) {
     own.data = tile.data + tile_offsets_bytes[i];
-    apply(own, {items.begin + i, items.begin + i + 1}, {next.item + i, next.l}, workspace);
+    apply(own, {items.begin + i, items.begin + i + 1}, workspace);
   }
 }
 

@@ -19,7 +19,6 @@ struct OperationShape {
   std::int64_t items_per_batch_row = 1;
   std::int64_t seq_len = 0;
   std::int64_t columns = 0;           // of the encoding; an item may have more, or fewer in forms of tables
-  std::int64_t columns_at_once = 0;   // that one pass over the rows takes
   DType dtype = DType::float32;       // of what is written
   DType tile_dtype = DType::float32;  // of rows that are made; those that are found may have `dtype`
   std::int64_t bytes_written = 0;
@@ -34,12 +33,8 @@ struct OperationShape {
   std::int64_t items() const { return batch_rows * items_per_batch_row; }
   // Rows whose elements lie apart are put together in the scratch memory, as many at once.
   std::int64_t rows_in_scratch() const;
-  std::int64_t rows_in_scratch_bytes() const { return rows_in_scratch() * columns_at_once * element_bytes(dtype); }
+  std::int64_t rows_in_scratch_bytes() const { return rows_in_scratch() * columns * element_bytes(dtype); }
 };
-
-// Rows of elements that lie far apart are done in parts of this many columns: a part's cache lines serve the next rows
-// too, and a call can be interrupted between two parts.
-std::int64_t columns_at_once(std::int64_t columns, std::int64_t stride_bytes, std::int64_t element_bytes);
 
 // The shape of an operation that only writes `out`. An operation that also reads adds what that takes.
 OperationShape shape_of_writing(const Rows& out, std::int64_t batch_rows);
@@ -74,6 +69,12 @@ struct Place {
   std::int64_t item, l;
 };
 
+// Where the row comes next that is prefetched while the tile's first one is done for this item.
+inline Place next_place(const Tile& tile, std::int64_t item, const Items& items, const Access& access) {
+  if (item + 1 < items.end) return {item + 1, tile.l};
+  return {items.begin, tile.l + std::min(tile.count, access.segment_rows)};
+}
+
 struct Workspace {
   Access access;
   char* scratch;  // shape().scratch_bytes
@@ -86,22 +87,19 @@ class Operation {
   // Checks values that are not positions, before the first write. Throws an Error, or Interrupted.
   virtual void check(Poller& /*poller*/) const {}
 
-  // Does the operation with the tile's rows for each of the items. While row l of the tile is done for the last item,
-  // row next.l + (l - tile.l) of next.item is prefetched; for the other items, the same row of the item that follows.
-  virtual void apply(const Tile& tile, const Items& items, const Place& next, const Workspace& workspace) const = 0;
+  // Does the operation with the tile's rows for each of the items. Meanwhile the same rows of the next item are
+  // prefetched, or those that come next in the first one.
+  virtual void apply(const Tile& tile, const Items& items, const Workspace& workspace) const = 0;
 
   // Does the operation with a tile of its own for each item: tile_offsets_bytes[i] from `tile` on for the i-th one.
-  // `next` is what comes after the first item, and the others follow in the same way.
   virtual void apply_to_each(const Tile& tile, const std::int64_t* tile_offsets_bytes, const Items& items,
-                             const Place& next, const Workspace& workspace) const;
+                             const Workspace& workspace) const;
 
   // One of the targets of an item's rows from l on.
-  virtual Target target(int /*number*/, std::int64_t /*item*/, std::int64_t /*l*/, Columns /*columns*/) const {
-    return {};
-  }
+  virtual Target target(int /*number*/, std::int64_t /*item*/, std::int64_t /*l*/) const { return {}; }
 
   // Gives rows that are not valid their values.
-  virtual void write_invalid(std::int64_t item, std::int64_t l, std::int64_t count, Columns columns) const = 0;
+  virtual void write_invalid(std::int64_t item, std::int64_t l, std::int64_t count) const = 0;
 
   Operation(const Operation&) = delete;
   Operation& operator=(const Operation&) = delete;

@@ -32,7 +32,7 @@ Rotation rotation_of(const Block<char>& out, const Block<const char>& x) {
 
 OperationShape shape_of(const Slice<HeadArray>& arrays, std::int64_t batch_rows, const Pairing& pairing) {
   OperationShape shape = shape_of_writing(arrays[0].out, batch_rows);
-  shape.columns = shape.columns_at_once = 2 * pairing.pairs;
+  shape.columns = 2 * pairing.pairs;
   shape.items_per_batch_row = shape.bytes_written = 0;
   shape.reads_items = shape.is_in_place = true;
   for (const HeadArray& array : arrays) {
@@ -103,7 +103,7 @@ bool Rotate::are_inner_heads(const Heads& heads) {
          heads.first % heads.count == 0;
 }
 
-void Rotate::apply(const Tile& tile, const Items& items, const Place& next, const Workspace& workspace) const {
+void Rotate::apply(const Tile& tile, const Items& items, const Workspace& workspace) const {
   for (std::int64_t item = items.begin; item < items.end;) {
     const Heads heads = heads_at(item, items.end - item);
     item += heads.count;
@@ -116,8 +116,8 @@ void Rotate::apply(const Tile& tile, const Items& items, const Place& next, cons
       continue;
     }
     for (std::int64_t i = 0; i < heads.count; ++i) {
-      const Place next_item{item - heads.count + i + 1, tile.l};
-      rotate_head(tile, heads.array, heads.first + i, next_item.item < items.end ? next_item : next, workspace);
+      const Place next = next_place(tile, item - heads.count + i, items, workspace.access);
+      rotate_head(tile, heads.array, heads.first + i, next, workspace);
     }
   }
 }
@@ -146,8 +146,7 @@ void Rotate::rotate_inner_heads(const Tile& tile, const Heads& heads, std::int64
   const HeadArray& array = heads.array;
   for (std::int64_t l = tile.l; l < tile.l + tile.count; ++l) {
     for (std::int64_t i = 0; i < heads.count; ++i) copy_columns(array, heads.first + i, l, 1, first_copied_column());
-    Rotation rotation =
-        rotation_of(inner_block_of(array.out, heads.first, l, 0), inner_block_of(array.x, heads.first, l, 0));
+    Rotation rotation = rotation_of(inner_block_of(array.out, heads.first, l), inner_block_of(array.x, heads.first, l));
     set_prefetch({first_item, l + 1}, workspace.access, rotation);
     rotate_rows(rotation, {tile.row(l), 0, tile.dtype, l, heads.count, tile.columns});
   }
@@ -196,7 +195,7 @@ void Rotate::copy_columns(const HeadArray& array, std::int64_t head, std::int64_
              element_bytes(shape_.dtype));
 }
 
-void Rotate::write_invalid(std::int64_t item, std::int64_t l, std::int64_t count, Columns /*columns*/) const {
+void Rotate::write_invalid(std::int64_t item, std::int64_t l, std::int64_t count) const {
   const Heads heads = heads_at(item, 1);
   copy_columns(heads.array, heads.first, l, count, 0);
 }

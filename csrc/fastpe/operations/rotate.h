@@ -35,8 +35,8 @@ class Rotate final : public Operation {
   // arrays and the pairing.
   Rotate(Slice<HeadArray> arrays, std::int64_t batch_rows, const Pairing& pairing);
 
-  void apply(const Tile& tile, const Items& items, const Place& next, const Workspace& workspace) const override;
-  void write_invalid(std::int64_t item, std::int64_t l, std::int64_t count, Columns columns) const override;
+  void apply(const Tile& tile, const Items& items, const Workspace& workspace) const override;
+  void write_invalid(std::int64_t item, std::int64_t l, std::int64_t count) const override;
 
  private:
   // Items of one array that belong to one batch row.

@@ -34,10 +34,10 @@ Write::Write(const std::array<Rows, 2>& out, const TableForm& form, std::int64_t
     : Operation(shape_of_writing(out[0], out[0].item_count)), out_(out) {
   for (; part_count_ < form.part_count; ++part_count_) {
     const TableForm::Part& part = form.parts[part_count_];
-    parts_[part_count_] = {part.array, part.from * pairs, part.count * pairs, part.to * pairs + part.first,
-                           part.step,  part.is_negative};
+    const std::int64_t to = part.step == 1 ? part.to * pairs : part.to;
+    parts_[part_count_] = {part.array, part.from * pairs, part.count * pairs, to, part.step, part.is_negative};
   }
-  shape_.columns = shape_.columns_at_once = 2 * pairs;
+  shape_.columns = 2 * pairs;
   finish_shape(is_new);
 }
 
@@ -58,18 +58,9 @@ void Write::finish_shape(bool is_new) {
   }
 }
 
-Write::Part Write::part_within(const Part& part, const Columns& columns) {
-  const std::int64_t from = std::max(part.from, columns.first);
-  const std::int64_t end = std::min(part.from + part.count, columns.first + columns.count);
-  return {
-      part.array,      from, std::max<std::int64_t>(end - from, 0), part.to + (from - part.from) * part.step, part.step,
-      part.is_negative};
-}
-
-void Write::apply(const Tile& tile, const Items& items, const Place& /*next*/, const Workspace& /*workspace*/) const {
+void Write::apply(const Tile& tile, const Items& items, const Workspace& /*workspace*/) const {
   const std::int64_t bytes = element_bytes(shape_.dtype);
-  for (const Part& whole_part : parts()) {
-    const Part part = part_within(whole_part, tile.columns);
+  for (const Part& part : parts()) {
     const Rows& out = out_of(part);
     for (std::int64_t item = items.begin; item < items.end; ++item) {
       Block<char> to = block_of(out, item, tile.l, part.to);
@@ -80,16 +71,15 @@ void Write::apply(const Tile& tile, const Items& items, const Place& /*next*/, c
   }
 }
 
-Target Write::target(int number, std::int64_t item, std::int64_t l, Columns columns) const {
-  const Part part = part_within(parts_[static_cast<std::size_t>(number)], columns);
+Target Write::target(int number, std::int64_t item, std::int64_t l) const {
+  const Part& part = parts_[static_cast<std::size_t>(number)];
   const Rows& out = out_of(part);
   return {shape_.dtype, {part.from, part.count}, out.row(item, l, part.to), out.seq_stride_bytes};
 }
 
-void Write::write_invalid(std::int64_t item, std::int64_t l, std::int64_t count, Columns columns) const {
+void Write::write_invalid(std::int64_t item, std::int64_t l, std::int64_t count) const {
   const std::int64_t bytes = element_bytes(shape_.dtype);
-  for (const Part& whole_part : parts()) {
-    const Part part = part_within(whole_part, columns);
+  for (const Part& part : parts()) {
     const Rows& out = out_of(part);
     for (std::int64_t i = 0; i < count; ++i) {
       for (std::int64_t column = 0; column < part.count; ++column) {

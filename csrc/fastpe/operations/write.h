@@ -10,54 +10,46 @@
 
 namespace fastpe {
 
+enum class InnerAxes { columns, pairs, matrices, complex };  // what the last axes of tables are
+
 // Arrangements of the cosines and sines of n pairs, in the order of the C library's numbers. "complex", the last, has
 // none.
 struct TableForm {
-  // Columns [from, from + count) of rows of n cosines and n sines, in units of n, at columns to * n + first, + step ..
+  // Columns [from, from + count) of rows of n cosines and n sines, in units of n: at columns to * n, to * n + 1 .., or
+  // with a step, at columns to, to + step ..
   struct Part {
-    int array, from, count, to, first, step;
+    int array, from, count, to, step;
     bool is_negative = false;
   };
-  enum class Inner { columns, pairs, matrices, complex };  // what the last axes are
 
   const char* name;
   std::size_t array_count;
-  Inner inner;
+  InnerAxes inner;
   int columns_per_pair;
-  std::array<Part, 4> parts;
   std::size_t part_count;
+  Part parts[4];
 
   bool are_angles() const { return part_count == 0; }
 };
 
 inline constexpr TableForm table_forms[] = {
-    {"halves", 2, TableForm::Inner::columns, 1, {{{0, 0, 1, 0, 0, 1}, {1, 1, 1, 0, 0, 1}}}, 2},
+    {"halves", 2, InnerAxes::columns, 1, 2, {{0, 0, 1, 0, 1}, {1, 1, 1, 0, 1}}},
     // each array's columns twice, one set after the other
-    {"tile",
-     2,
-     TableForm::Inner::columns,
-     2,
-     {{{0, 0, 1, 0, 0, 1}, {0, 0, 1, 1, 0, 1}, {1, 1, 1, 0, 0, 1}, {1, 1, 1, 1, 0, 1}}},
-     4},
+    {"tile", 2, InnerAxes::columns, 2, 4, {{0, 0, 1, 0, 1}, {0, 0, 1, 1, 1}, {1, 1, 1, 0, 1}, {1, 1, 1, 1, 1}}},
     // each column twice
-    {"repeat",
-     2,
-     TableForm::Inner::columns,
-     2,
-     {{{0, 0, 1, 0, 0, 2}, {0, 0, 1, 0, 1, 2}, {1, 1, 1, 0, 0, 2}, {1, 1, 1, 0, 1, 2}}},
-     4},
-    {"cos_sin", 1, TableForm::Inner::columns, 2, {{{0, 0, 2, 0, 0, 1}}}, 1},
-    {"sin_cos", 1, TableForm::Inner::columns, 2, {{{0, 1, 1, 0, 0, 1}, {0, 0, 1, 1, 0, 1}}}, 2},
-    {"pairs", 1, TableForm::Inner::pairs, 2, {{{0, 0, 1, 0, 0, 2}, {0, 1, 1, 0, 1, 2}}}, 2},
+    {"repeat", 2, InnerAxes::columns, 2, 4, {{0, 0, 1, 0, 2}, {0, 0, 1, 1, 2}, {1, 1, 1, 0, 2}, {1, 1, 1, 1, 2}}},
+    {"cos_sin", 1, InnerAxes::columns, 2, 1, {{0, 0, 2, 0, 1}}},
+    {"sin_cos", 1, InnerAxes::columns, 2, 2, {{0, 1, 1, 0, 1}, {0, 0, 1, 1, 1}}},
+    {"pairs", 1, InnerAxes::pairs, 2, 2, {{0, 0, 1, 0, 2}, {0, 1, 1, 1, 2}}},
     // cos, -sin, sin, cos
     {"matrices",
      1,
-     TableForm::Inner::matrices,
+     InnerAxes::matrices,
      4,
-     {{{0, 0, 1, 0, 0, 4}, {0, 1, 1, 0, 1, 4, true}, {0, 1, 1, 0, 2, 4}, {0, 0, 1, 0, 3, 4}}},
-     4},
-    {"angles", 1, TableForm::Inner::columns, 1, {}, 0},
-    {"complex", 1, TableForm::Inner::complex, 2, {{{0, 0, 1, 0, 0, 2}, {0, 1, 1, 0, 1, 2}}}, 2},
+     4,
+     {{0, 0, 1, 0, 4}, {0, 1, 1, 1, 4, true}, {0, 1, 1, 2, 4}, {0, 0, 1, 3, 4}}},
+    {"angles", 1, InnerAxes::columns, 1, 0, {}},
+    {"complex", 1, InnerAxes::complex, 2, 2, {{0, 0, 1, 0, 2}, {0, 1, 1, 1, 2}}},
 };
 
 class Write final : public Operation {
@@ -68,9 +60,9 @@ class Write final : public Operation {
   // then as many sines.
   Write(const std::array<Rows, 2>& out, const TableForm& form, std::int64_t pairs, bool is_new);
 
-  void apply(const Tile& tile, const Items& items, const Place& next, const Workspace& workspace) const override;
-  Target target(int number, std::int64_t item, std::int64_t l, Columns columns) const override;
-  void write_invalid(std::int64_t item, std::int64_t l, std::int64_t count, Columns columns) const override;
+  void apply(const Tile& tile, const Items& items, const Workspace& workspace) const override;
+  Target target(int number, std::int64_t item, std::int64_t l) const override;
+  void write_invalid(std::int64_t item, std::int64_t l, std::int64_t count) const override;
 
  private:
   // Columns from, from + 1 .. of the encoding at columns to, to + step .. of one of the arrays.
@@ -79,8 +71,6 @@ class Write final : public Operation {
     std::int64_t from, count, to, step;
     bool is_negative = false;
   };
-  // The part of `part` that lies within these columns of the encoding.
-  static Part part_within(const Part& part, const Columns& columns);
   void finish_shape(bool is_new);
   Slice<Part> parts() const { return {parts_.data(), part_count_}; }
   const Rows& out_of(const Part& part) const { return out_[static_cast<std::size_t>(part.array)]; }

@@ -47,7 +47,7 @@ void require_one_placement(const RotaryEmbedding& embedding, const PlacementArgu
 
 // The dtype of what is written, if it is written as complex numbers, of their parts.
 DType dtype_of_values(const TablesRequest& request) {
-  const bool is_complex = request.form.inner == TableForm::Inner::complex;
+  const bool is_complex = request.form.inner == InnerAxes::complex;
   const ArrayView& out = request.out[0];
   DType dtype = DType::float32;
   if (request.dtype) {
@@ -66,11 +66,10 @@ DType dtype_of_values(const TablesRequest& request) {
 
 // The axes behind those of the rows.
 Shape shape_of_row(const TableForm& form, std::int64_t pairs) {
-  using Inner = TableForm::Inner;
   Shape shape;
-  shape.add_axis(form.inner == Inner::columns ? form.columns_per_pair * pairs : pairs);
-  if (form.inner == Inner::matrices) shape.add_axis(2);
-  if (form.inner == Inner::matrices || form.inner == Inner::pairs) shape.add_axis(2);
+  shape.add_axis(form.inner == InnerAxes::columns ? form.columns_per_pair * pairs : pairs);
+  if (form.inner == InnerAxes::matrices) shape.add_axis(2);
+  if (form.inner == InnerAxes::matrices || form.inner == InnerAxes::pairs) shape.add_axis(2);
   return shape;
 }
 
@@ -150,9 +149,9 @@ void write_tables(const RotaryEmbedding& embedding, const TablesRequest& request
     if (validity->is_given()) refuse_value(validity->name, {"was given"}, {"no padding: tables have none"});
   }
   const DType dtype = dtype_of_values(request);
-  const std::optional<DType> of_array = form.inner != TableForm::Inner::complex ? request.dtype
-                                        : dtype == DType::float64               ? DType::complex128
-                                                                                : DType::complex64;
+  const std::optional<DType> of_array = form.inner != InnerAxes::complex ? request.dtype
+                                        : dtype == DType::float64        ? DType::complex128
+                                                                         : DType::complex64;
   const Shape columns = shape_of_row(form, embedding.pairs());
   const PlacedRows rows = placed_rows(placement, request.out[0], columns, 0, embedding.coordinates.count);
   ArrayView out[2];
@@ -161,8 +160,8 @@ void write_tables(const RotaryEmbedding& embedding, const TablesRequest& request
     const ArrayView& given = request.out[i];
     out[i] = output_of({given, of_array, given.is_given() ? given.name : "out", true}, rows.shape, front_end);
     require_disjoint(out[i], placement);
-    written[i] = form.inner == TableForm::Inner::columns ? writable_rows_of(out[i], rows.row_axes - 1)
-                                                         : writable_rows_of_values(out[i], dtype, rows.row_axes);
+    written[i] = form.inner == InnerAxes::columns ? writable_rows_of(out[i], rows.row_axes - 1)
+                                                  : writable_rows_of_values(out[i], dtype, rows.row_axes);
   }
   if (form.array_count == 2) {
     require_same_dtype(out[1], out[0]);
@@ -179,17 +178,9 @@ void write_tables(const RotaryEmbedding& embedding, const TablesRequest& request
 void rotate(const RotaryEmbedding& embedding, const RotateRequest& request, FrontEnd& front_end) {
   require_one_placement(embedding, request.placement);
   const Extent extent = checked_extent(request, heads_of(embedding));
-  const Placement placement = placement_of(request.placement, extent, 0, embedding.coordinates.count);
-  const double row_factor = embedding.row_factor(request.is_inverse);
-  rotate_by(embedding.rows(row_factor), embedding.pairing(row_factor, request.is_inverse), extent, placement, {},
-            request, front_end);
-}
-
-void shift(const RotaryEmbedding& embedding, const RotateRequest& request, FrontEnd& front_end) {
-  require_one_placement(request.placement);
-  const Extent extent = checked_extent(request, heads_of(embedding));
-  const Placement placement = placement_of(request.placement, extent, 0, embedding.coordinates.count, true);
-  constexpr double row_factor = 1.0;  // the keys contain the embedding's factor
+  const Placement placement = placement_of(request.placement, extent, 0, embedding.coordinates.count, request.is_shift);
+  // Keys that are moved contain the embedding's factor.
+  const double row_factor = request.is_shift ? 1.0 : embedding.row_factor(request.is_inverse);
   rotate_by(embedding.rows(row_factor), embedding.pairing(row_factor, request.is_inverse), extent, placement, {},
             request, front_end);
 }

@@ -58,9 +58,6 @@ void write_tables(const RotaryEmbedding& embedding, const TablesRequest& request
 
 void rotate(const RotaryEmbedding& embedding, const RotateRequest& request, FrontEnd& front_end);
 
-// Rotates keys on: the positions are distances to move by.
-void shift(const RotaryEmbedding& embedding, const RotateRequest& request, FrontEnd& front_end);
-
 struct GivenTables {
   ArrayView cos, sin;  // [rows, pairs], or [B, L, pairs]: a row for each row of the arrays
   bool interleaved;
