@@ -146,9 +146,10 @@ void check_rows_of_each_item() {
     offsets_bytes[item] = static_cast<std::int64_t>(row) * columns * 4;
     for (std::size_t c = 0; c < columns; ++c) model[item * 5 + c] = x[item * 7 + c] + table[row * columns + c];
   }
-  const Tile tile{reinterpret_cast<const char*>(table.data()), 0, DType::float32, 0, 1, columns};
+  const Tile rows{reinterpret_cast<const char*>(table.data()), 0, DType::float32, 0, items, columns, offsets_bytes};
   const Add operation(read_only(single_rows(x, 7)), single_rows(out, 5), items, {}, false);
-  operation.apply_to_each(tile, offsets_bytes, {0, items}, {});
+  CHECK(operation.shape().are_items_rows);
+  operation.apply_to_each(rows, {0, items}, {});
   CHECK(out == model);
 }
 

@@ -6,6 +6,7 @@
 #include "fastpe/cache_line.h"
 #include "fastpe/dispatch.h"
 #include "fastpe/machine.h"
+#include "fastpe/operations/copy.h"
 #include "fastpe/parallel.h"
 
 namespace fastpe {
@@ -39,14 +40,6 @@ void plan_segments(const OperationShape& shape, const BlockShape& blocks, Plan& 
     const std::int64_t fewest_rows = shape.is_transposed ? cache_line_bytes / element_bytes(shape.dtype) : 1;
     plan.tile_rows = std::clamp<std::int64_t>(most_tile_bytes / tile_row_bytes, fewest_rows, most_rows);
   }
-}
-
-ScratchLayout scratch_of(std::int64_t source_bytes, const Plan& plan, std::int64_t operation_bytes) {
-  ScratchLayout scratch;
-  scratch.tile = whole_cache_lines(source_bytes);
-  scratch.operation = scratch.tile + plan.tile_rows * plan.tile_row_stride_bytes;
-  scratch.bytes = scratch.operation + whole_cache_lines(operation_bytes);
-  return scratch;
 }
 
 WorkUnits work_of(const Call& call, const Plan& plan) {
@@ -94,17 +87,19 @@ Plan make_plan(const Call& call, const PositionBounds& bounds) {
   if (plan.wants_rows) plan.rows_found = call.source.find(shape.tile_dtype, bounds);
   if (plan.rows_found.data != nullptr) {
     plan.strategy = Strategy::read_rows;
-    const Positions& p = call.placement.positions;
-    plan.reads_at_offsets = has_one_item_per_tile && p.has_row_offsets() && call.placement.validity.are_all_valid();
+    plan.reads_at_offsets = has_one_item_per_tile && shape.are_items_rows &&
+                            call.placement.positions.has_row_offsets() && call.placement.validity.are_all_valid();
   }
 
   if (plan.strategy == Strategy::make_in_tile || shape.items() > 1 || plan.access.prefetch) {
     plan_segments(shape, call.source.blocks, plan);
   }
-  const bool reads_rows = plan.strategy == Strategy::read_rows;
-  plan.scratch =
-      scratch_of(reads_rows ? 0 : call.source.scratch_bytes(shape.tile_dtype, call.placement.positions.may_revisit()),
-                 plan, shape.scratch_bytes);
+  if (plan.strategy != Strategy::read_rows) {
+    plan.scratch.tile =
+        whole_cache_lines(call.source.scratch_bytes(shape.tile_dtype, call.placement.positions.may_revisit()));
+  }
+  plan.scratch.operation = plan.scratch.tile + plan.tile_rows * plan.tile_row_stride_bytes;
+  plan.scratch.bytes = plan.scratch.operation + whole_cache_lines(shape.scratch_bytes);
   plan.work = work_of(call, plan);
   return plan;
 }

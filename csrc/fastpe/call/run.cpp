@@ -52,7 +52,7 @@ class Executor {
 
  private:
   void execute_items(const Items& all, std::int64_t l_begin, std::int64_t l_end) {
-    if (plan_.reads_at_offsets) return read_at_offsets(all, l_begin, l_end - l_begin);
+    if (plan_.reads_at_offsets) return read_at_offsets(all);
     const std::int64_t items_per_batch_row = operation_.shape().items_per_batch_row;
     for (std::int64_t begin = all.begin; begin < all.end;) {
       const std::int64_t row = begin / items_per_batch_row;
@@ -64,27 +64,21 @@ class Executor {
     }
   }
 
-  // Does what execute_batch_rows() does, in fewer steps, for rows that have an offset and nothing else.
-  void read_at_offsets(const Items& items, std::int64_t l, std::int64_t count) {
-    constexpr std::int64_t most_items = 64;
+  // Does what execute_batch_rows() does, in fewer steps, for items of one row that have an offset and nothing else.
+  void read_at_offsets(const Items& items) {
     const TableView& kept = plan_.rows_found;
-    const Tile tile{kept.data, kept.row_stride_bytes, kept.dtype, l, count, columns_};
     for (std::int64_t begin = items.begin; begin < items.end;) {
-      const std::int64_t end = std::min(items.end, begin + most_items);
-      std::int64_t tile_offsets_bytes[most_items];
+      const std::int64_t end = std::min(items.end, begin + most_waiting_offsets);
       std::int64_t found = 0;
       for (; begin + found < end; ++found) {
-        const std::int64_t position = first_position(call_.placement.positions, begin + found) + l;
-        // See exists().
-        if (position < 0 || position > kept.rows - count) break;
-        tile_offsets_bytes[found] = position * kept.row_stride_bytes;
+        const std::int64_t position = first_position(call_.placement.positions, begin + found);
+        if (position < 0 || position >= kept.rows) break;  // see exists()
+        waiting_offsets_bytes_[found] = position * kept.row_stride_bytes;
       }
-      operation_.apply_to_each(tile, tile_offsets_bytes, {begin, begin + found}, workspace_);
+      const Tile rows{kept.data, 0, kept.dtype, 0, found, columns_, waiting_offsets_bytes_};
+      operation_.apply_to_each(rows, {begin, begin + found}, workspace_);
       begin += found;
-      if (begin < end) {
-        write_invalid({begin, begin + 1}, l, count);
-        ++begin;
-      }
+      if (begin < end) operation_.write_invalid(begin++, 0, 1);
     }
   }
 
@@ -169,12 +163,10 @@ class Executor {
 
   void make_in_tiles(const Items& items, const Span& span) {
     if (span.is_one_position()) return make_one_position(items, span);
-    const BlockShape& blocks = call_.source.blocks;  // at once, no more rows than the source makes together
     const bool is_descending = span.step == Span::Step::descending;
     const std::int64_t lowest = span.lowest();
     for (std::int64_t done = 0; done < span.count;) {
-      const std::int64_t to_block_end = blocks.rows_to_end(lowest + done);
-      const std::int64_t at_once = to_block_end == blocks.rows ? blocks.at_once * blocks.rows : to_block_end;
+      const std::int64_t at_once = call_.source.blocks.rows_together(lowest + done);
       const std::int64_t count = std::min({span.count - done, plan_.tile_rows, at_once});
       const std::int64_t i = is_descending ? span.count - done - count : done;
       const std::int64_t first = is_descending ? lowest + done + count - 1 : lowest + done;

@@ -43,6 +43,8 @@ OperationShape shape_of_adding(const ConstRows& x, const Rows& out, std::int64_t
   shape.is_in_place = x.data == out.data;
   shape.may_be_non_temporal = !is_new && !shape.is_in_place;
   shape.has_contiguous_columns = shape.has_contiguous_columns && x.has_contiguous_columns();
+  shape.are_items_rows = shape.has_contiguous_columns && out.seq_len == 1 && out.inner_count == out.item_count &&
+                         x.inner_count == x.item_count;
   shape.targets = shape.has_contiguous_columns ? 1 : 0;
   if (!shape.has_contiguous_columns) {
     shape.scratch_bytes = shape.is_transposed ? transposed_bytes : shape.rows_in_scratch_bytes();
@@ -81,16 +83,10 @@ void Add::apply(const Tile& tile, const Items& items, const Workspace& workspace
   }
 }
 
-void Add::apply_to_each(const Tile& tile, const std::int64_t* tile_offsets_bytes, const Items& items,
-                        const Workspace& workspace) const {
-  const bool is_one_axis = out_.inner_count == out_.item_count && x_.inner_count == x_.item_count;
-  if (shape_.seq_len > 1 || !is_one_axis || !shape_.has_contiguous_columns) {
-    return Operation::apply_to_each(tile, tile_offsets_bytes, items, workspace);
-  }
-  const Tile rows{tile.data, 0, tile.dtype, tile.l, items.count(), tile.columns, tile_offsets_bytes};
-  combine(combination_of(inner_block_of(out_, items.begin, tile.l), inner_block_of(x_, items.begin, tile.l), rows,
-                         factors_, workspace.access),
-          out_.dtype, tile.dtype);
+void Add::apply_to_each(const Tile& rows, const Items& items, const Workspace& workspace) const {
+  combine(combination_of(inner_block_of(out_, items.begin, 0), inner_block_of(x_, items.begin, 0), rows, factors_,
+                         workspace.access),
+          out_.dtype, rows.dtype);
 }
 
 void Add::add_to_item(const Tile& tile, std::int64_t item, const Place& next, const Workspace& workspace) const {

@@ -20,8 +20,7 @@ class Add final : public Operation {
   Add(const ConstRows& x, const Rows& out, std::int64_t batch_rows, const Factors& factors, bool is_new);
 
   void apply(const Tile& tile, const Items& items, const Workspace& workspace) const override;
-  void apply_to_each(const Tile& tile, const std::int64_t* tile_offsets_bytes, const Items& items,
-                     const Workspace& workspace) const override;
+  void apply_to_each(const Tile& rows, const Items& items, const Workspace& workspace) const override;
   Target target(int number, std::int64_t item, std::int64_t l) const override;
   void write_invalid(std::int64_t item, std::int64_t l, std::int64_t count) const override;
 

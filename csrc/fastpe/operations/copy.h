@@ -2,8 +2,10 @@
 // Copies of rows and columns that lie anywhere in memory.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 
+#include "fastpe/cache_line.h"
 #include "fastpe/tile.h"
 
 namespace fastpe {
@@ -46,5 +48,26 @@ inline Block<const char> block_of(const Tile& tile, std::int64_t column) {
 // Elements of 2, 4 or 8 bytes.
 void copy_block(const Block<char>& to, const Block<const char>& from, std::int64_t rows, std::int64_t columns,
                 std::int64_t element_bytes);
+
+// Where rows are transposed, an operation transposes this many rows of the tile, and a cache line of its columns, into
+// its scratch memory. They stay in L1 while all items are done with them.
+constexpr std::int64_t transposed_rows = 256;
+constexpr std::int64_t transposed_bytes = transposed_rows * cache_line_bytes + cache_line_bytes * cache_line_bytes / 2;
+
+// Columns of a tile as the rows of another one, which are put `to` there.
+Tile transposed_tile(const Tile& tile, const Columns& columns, char* to);
+
+// Calls on_part(rows, columns) for each part of the tile that is transposed at once, and each of these columns, at most
+// `most` at once.
+template <class OnPart>
+void for_each_transposed_part(const Tile& tile, const Columns& columns, std::int64_t most, const OnPart& on_part) {
+  const std::int64_t end_l = tile.l + tile.count, end_column = columns.first + columns.count;
+  for (std::int64_t l = tile.l; l < end_l; l += transposed_rows) {
+    const Tile rows = tile.rows_between(l, std::min(end_l, l + transposed_rows));
+    for (std::int64_t column = columns.first; column < end_column; column += most) {
+      on_part(rows, Columns{column, std::min(most, end_column - column)});
+    }
+  }
+}
 
 }  // namespace fastpe

@@ -27,37 +27,34 @@ struct OperationShape {
   bool may_be_non_temporal = false;
   bool has_contiguous_columns = true;
   bool is_transposed = false;      // see RowsLayout
+  bool are_items_rows = false;     // of one axis, so that apply_to_each() can take a row for each
   int targets = 0;                 // that an item's rows are made in, each for some columns; 0: only in a tile
   std::int64_t scratch_bytes = 0;  // of one thread
 
   std::int64_t items() const { return batch_rows * items_per_batch_row; }
   // Rows whose elements lie apart are put together in the scratch memory, as many at once.
-  std::int64_t rows_in_scratch() const;
+  std::int64_t rows_in_scratch() const {
+    constexpr std::int64_t most_bytes = 128 * 1024;
+    const std::int64_t most_rows = cache_line_bytes / element_bytes(dtype);
+    return std::clamp<std::int64_t>(most_bytes / std::max<std::int64_t>(1, columns * element_bytes(dtype)), 1,
+                                    most_rows);
+  }
   std::int64_t rows_in_scratch_bytes() const { return rows_in_scratch() * columns * element_bytes(dtype); }
 };
 
 // The shape of an operation that only writes `out`. An operation that also reads adds what that takes.
-OperationShape shape_of_writing(const Rows& out, std::int64_t batch_rows);
-
-// Where rows are transposed, an operation transposes this many rows of the tile, and a cache line of its columns, into
-// its scratch memory. They stay in L1 while all items are done with them.
-constexpr std::int64_t transposed_rows = 256;
-constexpr std::int64_t transposed_bytes = transposed_rows * cache_line_bytes + cache_line_bytes * cache_line_bytes / 2;
-
-// Columns of a tile as the rows of another one, which are put `to` there.
-Tile transposed_tile(const Tile& tile, const Columns& columns, char* to);
-
-// Calls on_part(rows, columns) for each part of the tile that is transposed at once, and each of these columns, at most
-// `most` at once.
-template <class OnPart>
-void for_each_transposed_part(const Tile& tile, const Columns& columns, std::int64_t most, const OnPart& on_part) {
-  const std::int64_t end_l = tile.l + tile.count, end_column = columns.first + columns.count;
-  for (std::int64_t l = tile.l; l < end_l; l += transposed_rows) {
-    const Tile rows = tile.rows_between(l, std::min(end_l, l + transposed_rows));
-    for (std::int64_t column = columns.first; column < end_column; column += most) {
-      on_part(rows, Columns{column, std::min(most, end_column - column)});
-    }
-  }
+inline OperationShape shape_of_writing(const Rows& out, std::int64_t batch_rows) {
+  OperationShape shape;
+  shape.batch_rows = batch_rows;
+  shape.items_per_batch_row = batch_rows > 0 ? out.item_count / batch_rows : 0;
+  shape.seq_len = out.seq_len;
+  shape.columns = out.columns;
+  shape.is_transposed = out.is_transposed();
+  shape.dtype = out.dtype;
+  shape.tile_dtype = row_dtype(out.dtype);
+  shape.bytes_written = out.bytes();
+  shape.has_contiguous_columns = out.has_contiguous_columns();
+  return shape;
 }
 
 struct Items {
@@ -91,9 +88,8 @@ class Operation {
   // prefetched, or those that come next in the first one.
   virtual void apply(const Tile& tile, const Items& items, const Workspace& workspace) const = 0;
 
-  // Does the operation with a tile of its own for each item: tile_offsets_bytes[i] from `tile` on for the i-th one.
-  virtual void apply_to_each(const Tile& tile, const std::int64_t* tile_offsets_bytes, const Items& items,
-                             const Workspace& workspace) const;
+  // Does the operation with one of these rows for each item, where the shape's items are rows.
+  virtual void apply_to_each(const Tile& /*rows*/, const Items& /*items*/, const Workspace& /*workspace*/) const {}
 
   // One of the targets of an item's rows from l on.
   virtual Target target(int /*number*/, std::int64_t /*item*/, std::int64_t /*l*/) const { return {}; }

@@ -37,10 +37,10 @@ struct BlockShape {
   std::int64_t at_once = 1;
   std::int64_t first = 0;  // where one of them begins
 
-  // How many positions there are from this one to the end of its block.
-  std::int64_t rows_to_end(std::int64_t position) const {
+  // How many rows from this position on are made together: some blocks, or the rest of one.
+  std::int64_t rows_together(std::int64_t position) const {
     const std::int64_t row = (position - first) % rows;
-    return row < 0 ? -row : rows - row;
+    return row == 0 ? at_once * rows : row < 0 ? -row : rows - row;
   }
 };
 

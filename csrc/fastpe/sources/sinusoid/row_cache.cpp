@@ -96,13 +96,6 @@ TableView RowCache::find(DType dtype, const PositionBounds& bounds) const {
   return {memory.bytes.data(), dtype, kept.limit, kept.row_bytes};
 }
 
-const char* RowCache::find_row(DType dtype, const Number& position) const {
-  PositionBounds bounds;
-  bounds.add(position);
-  const TableView found = find(dtype, bounds);
-  return found.data == nullptr ? nullptr : found.row(position.integer);
-}
-
 void RowCache::reserve(DType dtype, const PositionBounds& bounds) const {
   if (!is_automatic_ && can_keep(dtype, bounds)) memory_of(kept_rows(dtype));
 }

@@ -40,8 +40,6 @@ class RowCache {
 
   // Rows from position 0 on, if those within the bounds are filled. It allocates nothing.
   TableView find(DType dtype, const PositionBounds& bounds) const;
-  // The row of one position; null where it is not filled.
-  const char* find_row(DType dtype, const Number& position) const;
 
   // Takes the memory for the rows that max_len promises. Throws std::bad_alloc.
   void reserve(DType dtype, const PositionBounds& bounds) const;

@@ -93,7 +93,9 @@ void Sinusoids::write_rows(const Span& span, const Target& target, char* scratch
 }
 
 const char* Sinusoids::row_at(const Number& position, int coordinate, DType dtype, char* scratch) const {
-  if (const char* const kept = cache_.find_row(dtype, position)) return kept;
+  PositionBounds bounds;
+  bounds.add(position);
+  if (const TableView kept = cache_.find(dtype, bounds); kept.data != nullptr) return kept.row(position.integer);
   LastRows& last = *std::launder(reinterpret_cast<LastRows*>(scratch));
   char* const row = scratch + offset_of_row(coordinate);
   if (!last.are_made[coordinate] || last.positions[coordinate] != position.value) {
