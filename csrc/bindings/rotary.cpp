@@ -81,14 +81,12 @@ class RotateCall : public PythonCall {
 template <bool is_in_place, bool is_shift>
 PyObject* rotate(RotaryEmbedding& self, const Arguments& a) {
   RotateCall call(a, is_in_place);
-  ArrayView& positions = call.request.placement.positions;
-  std::optional<std::int64_t> same_for_all;
-  if (is_shift) {
-    same_for_all = position_argument(a.by, "by");
-    if (!same_for_all) call.numbers(positions, a.by, "by", Numbers::integers_or_floats);
-  }
-  if (same_for_all) {
-    positions = contiguous_view(reinterpret_cast<char*>(&*same_for_all), "by", DType::int64, nullptr, 0, nullptr);
+  ArrayView& positions = call.request.placement.positions;  // of keys that are moved, how far
+  auto one_distance = is_shift ? position_argument(a.by, "by") : std::nullopt;
+  if (one_distance) {
+    positions = contiguous_view(reinterpret_cast<char*>(&*one_distance), "by", DType::int64, nullptr, 0, nullptr);
+  } else if (is_shift) {
+    call.numbers(positions, a.by, "by", Numbers::integers_or_floats);
   }
   call.request.is_shift = is_shift;
   call.request.is_inverse = bool_argument(a.inverse, "inverse");

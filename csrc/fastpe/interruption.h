@@ -29,7 +29,7 @@ class Interruption {
  private:
   static constexpr auto interval = std::chrono::milliseconds(50);
   std::atomic<bool> is_seen_{false};
-  std::chrono::steady_clock::time_point last_asked_ = std::chrono::steady_clock::now();
+  inline static thread_local std::chrono::steady_clock::time_point last_asked_{};  // in any call of this thread
 };
 
 struct Interrupted {};

@@ -137,7 +137,6 @@ struct Span {
   enum class Step { ascending, descending, none } step = Step::ascending;
   Slice<Number> coordinates = {};  // of a row that has several; valid during the call that passes the span
 
-  // False for a single row at an integer position, which counts as ascending.
   bool is_one_position() const { return step == Step::none; }
   // Only for integer positions.
   std::int64_t lowest() const { return step == Step::descending ? position.integer - (count - 1) : position.integer; }
@@ -165,7 +164,7 @@ void for_each_span_of_valid(const Positions& p, std::int64_t row, std::int64_t l
       }
       return;
     }
-    if (p.values.seq_stride_bytes == 0 && count > 0) {  // a move of all rows, or a broadcast array
+    if (p.values.seq_stride_bytes == 0) {  // a move of all rows, or a broadcast array
       on_span(Span{l, count, p.values.at(value_row, l), Span::Step::none});
       return;
     }

@@ -20,15 +20,6 @@ constexpr std::int64_t most_tile_bytes = 192 * 1024;
 // The part of a tile that stays in L1 while it is combined with items that come from memory.
 constexpr std::int64_t segment_bytes_from_memory = 12 * 1024;
 
-Access access_of(const OperationShape& shape) {
-  Access access;
-  access.non_temporal = shape.may_be_non_temporal && shape.has_contiguous_columns &&
-                        shape.bytes_written > streaming_threshold_bytes() &&
-                        active_kernels().has_non_temporal_stores[index_of(shape.dtype)];
-  access.prefetch = shape.bytes_written > streaming_threshold_bytes() / 2;
-  return access;
-}
-
 void plan_segments(const OperationShape& shape, const BlockShape& blocks, Plan& plan) {
   const std::int64_t tile_row_bytes = whole_cache_lines(shape.columns * element_bytes(shape.tile_dtype));
   const std::int64_t segment_bytes = plan.access.prefetch ? segment_bytes_from_memory : l1_cache_bytes() / 8 * 3;
@@ -37,8 +28,7 @@ void plan_segments(const OperationShape& shape, const BlockShape& blocks, Plan& 
   if (plan.strategy == Strategy::make_in_tile) {
     plan.tile_row_stride_bytes = tile_row_bytes;
     const std::int64_t most_rows = shape.is_transposed ? transposed_rows : blocks.at_once * blocks.rows;
-    const std::int64_t fewest_rows = shape.is_transposed ? cache_line_bytes / element_bytes(shape.dtype) : 1;
-    plan.tile_rows = std::clamp<std::int64_t>(most_tile_bytes / tile_row_bytes, fewest_rows, most_rows);
+    plan.tile_rows = std::clamp<std::int64_t>(most_tile_bytes / tile_row_bytes, 1, most_rows);
   }
 }
 
@@ -49,7 +39,7 @@ WorkUnits work_of(const Call& call, const Plan& plan) {
   const bool has_runs = shape.has_contiguous_columns || shape.is_transposed;
   const std::int64_t unit_rows = has_runs ? std::max<std::int64_t>(2 * block_rows, unit_bytes / row_bytes)
                                           : std::max<std::int64_t>(1, strided_unit_bytes / row_bytes);
-  WorkUnits work;
+  WorkUnits work;  // of short sequences that share their positions, each is a slice
   if (!plan.all_items_share_positions) {
     work.slice_items = shape.items_per_batch_row;
   } else if (shape.seq_len >= block_rows * plan.threads) {
@@ -60,7 +50,7 @@ WorkUnits work_of(const Call& call, const Plan& plan) {
   work.slices = (shape.items() + work.slice_items - 1) / work.slice_items;
   work.rows_at_once = std::max<std::int64_t>(1, unit_rows / work.slice_items);
   if (shape.is_transposed) {  // as many rows as are transposed at once, or a thread's part of them
-    const std::int64_t of_one_thread = (shape.seq_len + plan.threads - 1) / plan.threads;
+    const std::int64_t of_one_thread = (work.slices * shape.seq_len + plan.threads - 1) / plan.threads;
     work.rows_at_once = std::max(work.rows_at_once, std::min(transposed_rows, of_one_thread));
   }
   return work;
@@ -73,7 +63,10 @@ Plan make_plan(const Call& call, const PositionBounds& bounds) {
   Plan plan;
   plan.all_items_share_positions = shape.reads_items && shape.items() > 1 && call.placement.positions.are_shared();
   plan.threads = threads_for(shape.bytes_written * (shape.reads_items ? 2 : 1), call.max_threads);
-  plan.access = access_of(shape);
+  plan.access.non_temporal = shape.may_be_non_temporal && shape.has_contiguous_columns &&
+                             shape.bytes_written > streaming_threshold_bytes() &&
+                             active_kernels().has_non_temporal_stores[index_of(shape.dtype)];
+  plan.access.prefetch = shape.bytes_written > streaming_threshold_bytes() / 2;
 
   const bool has_one_item_per_tile = !plan.all_items_share_positions && shape.items_per_batch_row == 1;
   const bool has_short_spans = bounds.rows < short_span_rows * bounds.spans;

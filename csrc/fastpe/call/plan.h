@@ -20,8 +20,8 @@ struct ScratchLayout {
   std::int64_t tile = 0, operation = 0, bytes = 0;  // the source's part comes first
 };
 
-// How the work is divided: into slices of `slice_items` items. Rows are counted through one slice after the other, and
-// a work unit has this many of them.
+// How the work is divided: into slices of `slice_items` items. A row of a slice is one row of all its items, and rows
+// are counted through one slice after the other. A work unit is up to `rows_at_once` of them.
 struct WorkUnits {
   std::int64_t slice_items = 1;
   std::int64_t slices = 1;
@@ -36,7 +36,7 @@ struct Plan {
   TableView rows_found;                    // of read_rows
   bool wants_rows = false;                 // reads rows if the source has them, or else has them kept
   bool all_items_share_positions = false;  // of an operation that reads its items: never of a Write
-  bool reads_at_offsets = false;           // each item reads rows at an offset of its own
+  bool reads_at_offsets = false;           // each item is a row, read at an offset of its own
   int threads = 1;
   Access access;
   std::int64_t tile_rows = 0, tile_row_stride_bytes = 0;  // of make_in_tile

@@ -40,12 +40,12 @@ class Executor {
   void execute(std::int64_t begin, std::int64_t end) {
     const std::int64_t seq_len = operation_.shape().seq_len, slice_items = plan_.work.slice_items;
     while (begin < end) {
-      const std::int64_t slice = begin / seq_len, l = begin % seq_len, count = std::min(end - begin, seq_len - l);
-      const std::int64_t slices =
-          std::max<std::int64_t>(1, l == 0 ? (end - begin) / seq_len : 0);  // whole ones together
-      const std::int64_t first_item = slice * slice_items;
-      execute_items({first_item, std::min(operation_.shape().items(), first_item + slices * slice_items)}, l,
-                    l + count);
+      const std::int64_t l = begin % seq_len, count = std::min(end - begin, seq_len - l);
+      // Whole slices are done together.
+      const std::int64_t slices = l == 0 && end - begin > seq_len ? (end - begin) / seq_len : 1;
+      const std::int64_t first_item = begin / seq_len * slice_items;
+      const std::int64_t end_item = std::min(operation_.shape().items(), first_item + slices * slice_items);
+      execute_items({first_item, end_item}, l, l + count);
       begin += slices * count;
     }
   }
@@ -64,7 +64,8 @@ class Executor {
     }
   }
 
-  // Does what execute_batch_rows() does, in fewer steps, for items of one row that have an offset and nothing else.
+  // Does what execute_batch_rows() does, in fewer steps, for items of one row that have an offset and nothing else. No
+  // rows wait.
   void read_at_offsets(const Items& items) {
     const TableView& kept = plan_.rows_found;
     for (std::int64_t begin = items.begin; begin < items.end;) {
@@ -239,36 +240,28 @@ class Executor {
   std::int64_t waiting_offsets_bytes_[most_waiting_offsets];
 };
 
-// What small calls need lies on the stack: they allocate nothing.
-class Scratch {
- public:
-  explicit Scratch(std::int64_t bytes) {
-    if (bytes > static_cast<std::int64_t>(sizeof small_)) large_ = AlignedBuffer<char>::uninitialized(bytes);
-  }
-  char* data() { return large_.data() != nullptr ? large_.data() : small_; }
-
- private:
-  alignas(cache_line_bytes) char small_[32 * 1024];
-  AlignedBuffer<char> large_;
-};
-
 }  // namespace
 
 void run(const Call& call, Interruption* interruption) {
   const OperationShape& shape = call.operation.shape();
   const PositionBounds bounds = check_values(call, interruption);
+  throw_if_interrupted(interruption);  // a call's columns may be done by many small runs
   if (shape.items() == 0 || shape.seq_len == 0 || shape.columns == 0) return;
   const Plan plan = make_plan(call, bounds);
   if (plan.strategy != Strategy::read_rows) {
     call.source.prepare(shape.tile_dtype, bounds, plan.wants_rows, interruption);
   }
-  Scratch scratch(plan.threads * plan.scratch.bytes);
-  const bool completed =
-      parallel_for(plan.work.slices * shape.seq_len, plan.work.rows_at_once, plan.threads, interruption,
-                   [&](std::int64_t begin, std::int64_t end, int thread) {
-                     Executor(call, plan, scratch.data() + thread * plan.scratch.bytes).execute(begin, end);
-                     if (plan.access.non_temporal) active_kernels().store_fence();
-                   });
+  alignas(cache_line_bytes) char few_bytes[32 * 1024];  // small calls allocate nothing
+  AlignedBuffer<char> more_bytes;
+  const std::int64_t scratch_bytes = plan.threads * plan.scratch.bytes;
+  const bool is_scratch_small = scratch_bytes <= static_cast<std::int64_t>(sizeof few_bytes);
+  if (!is_scratch_small) more_bytes = AlignedBuffer<char>::uninitialized(scratch_bytes);
+  char* const scratch = is_scratch_small ? few_bytes : more_bytes.data();
+  const bool completed = parallel_for(plan.work.slices * shape.seq_len, plan.work.rows_at_once, plan.threads,
+                                      interruption, [&](std::int64_t begin, std::int64_t end, int thread) {
+                                        Executor(call, plan, scratch + thread * plan.scratch.bytes).execute(begin, end);
+                                        if (plan.access.non_temporal) active_kernels().store_fence();
+                                      });
   if (!completed) throw Interrupted{};
   if (plan.wants_rows && plan.strategy != Strategy::read_rows) {
     call.source.keep(shape.tile_dtype, bounds, shape.bytes_written, call.max_threads, interruption);

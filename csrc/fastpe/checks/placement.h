@@ -58,11 +58,10 @@ Placement placement_at(const PlacementArguments& arguments, const Extent& extent
 
 // A ValueError where `out` shares memory with one of the arguments.
 inline void require_disjoint(const ArrayView& out, const PlacementArguments& arguments) {
-  require_disjoint(out, arguments.offsets);
-  require_disjoint(out, arguments.positions);
-  require_disjoint(out, arguments.valid);
-  require_disjoint(out, arguments.lengths);
-  require_disjoint(out, arguments.cu_seqlens);
+  for (const ArrayView* const each :
+       {&arguments.offsets, &arguments.positions, &arguments.valid, &arguments.lengths, &arguments.cu_seqlens}) {
+    require_disjoint(out, *each);
+  }
 }
 
 }  // namespace fastpe

@@ -72,11 +72,13 @@ bool are_cosines_and_sines(const ArrayView& cos, const ArrayView& sin) {
   bool are_all_same = true;
   for (std::int64_t k = 0; k < cos.last(); ++k) {
     const double cosine = cosines.at(0, k).value, sine = sines.at(0, k).value;
-    least = std::min(least, cosine * cosine + sine * sine);
-    most = std::max(most, cosine * cosine + sine * sine);
+    const double squared_radius = cosine * cosine + sine * sine;
+    if (!(squared_radius > 0.0)) return false;
+    least = std::min(least, squared_radius);
+    most = std::max(most, squared_radius);
     are_all_same = are_all_same && cosine == cosines.at(0, 0).value;
   }
-  return least > 0.0 && !are_all_same && most <= least * (1.0 + rounding);
+  return !are_all_same && most <= least * (1.0 + rounding);
 }
 
 // Cosines and sines among the queries and keys would be rotated as well. They have no axis of heads.

@@ -27,7 +27,7 @@ struct OperationShape {
   bool may_be_non_temporal = false;
   bool has_contiguous_columns = true;
   bool is_transposed = false;      // see RowsLayout
-  bool are_items_rows = false;     // of one axis, so that apply_to_each() can take a row for each
+  bool are_items_rows = false;     // each item is one row, and they lie along one axis: apply_to_each() takes them
   int targets = 0;                 // that an item's rows are made in, each for some columns; 0: only in a tile
   std::int64_t scratch_bytes = 0;  // of one thread
 
@@ -66,7 +66,7 @@ struct Place {
   std::int64_t item, l;
 };
 
-// Where the row comes next that is prefetched while the tile's first one is done for this item.
+// What is prefetched while the tile's first row is done for this item. The rows behind it follow in step.
 inline Place next_place(const Tile& tile, std::int64_t item, const Items& items, const Access& access) {
   if (item + 1 < items.end) return {item + 1, tile.l};
   return {items.begin, tile.l + std::min(tile.count, access.segment_rows)};
@@ -84,8 +84,7 @@ class Operation {
   // Checks values that are not positions, before the first write. Throws an Error, or Interrupted.
   virtual void check(Poller& /*poller*/) const {}
 
-  // Does the operation with the tile's rows for each of the items. Meanwhile the same rows of the next item are
-  // prefetched, or those that come next in the first one.
+  // Does the operation with the tile's rows for each of the items.
   virtual void apply(const Tile& tile, const Items& items, const Workspace& workspace) const = 0;
 
   // Does the operation with one of these rows for each item, where the shape's items are rows.

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "write.h"
 
-#include <algorithm>
 #include <cstring>
 
 #include "copy.h"

@@ -18,7 +18,8 @@ struct TableForm {
   // Columns [from, from + count) of rows of n cosines and n sines, in units of n: at columns to * n, to * n + 1 .., or
   // with a step, at columns to, to + step ..
   struct Part {
-    int array, from, count, to, step;
+    std::size_t array;
+    std::int64_t from, count, to, step;
     bool is_negative = false;
   };
 
@@ -65,15 +66,10 @@ class Write final : public Operation {
   void write_invalid(std::int64_t item, std::int64_t l, std::int64_t count) const override;
 
  private:
-  // Columns from, from + 1 .. of the encoding at columns to, to + step .. of one of the arrays.
-  struct Part {
-    int array;
-    std::int64_t from, count, to, step;
-    bool is_negative = false;
-  };
+  using Part = TableForm::Part;  // in columns: `from`, from + 1 .. of the encoding at `to`, to + step .. of an array
   void finish_shape(bool is_new);
   Slice<Part> parts() const { return {parts_.data(), part_count_}; }
-  const Rows& out_of(const Part& part) const { return out_[static_cast<std::size_t>(part.array)]; }
+  const Rows& out_of(const Part& part) const { return out_[part.array]; }
 
   std::array<Rows, 2> out_;
   std::array<Part, 4> parts_;

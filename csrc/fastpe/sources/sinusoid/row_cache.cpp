@@ -36,8 +36,6 @@ bool take_from_budget(std::int64_t bytes) {
 
 std::int64_t row_bytes_of(const Encoder& encoder, DType dtype) { return encoder.spec().d_model * element_bytes(dtype); }
 
-std::int64_t gibibytes(std::int64_t bytes) { return bytes >> 30; }
-
 std::int64_t checked_max_len(std::int64_t max_len, const Encoder& encoder) {
   if (max_len < 0 || max_len > max_position) refuse_value("max_len", {"is ", max_len}, {"0 to 2**53"});
   if (max_len > INT64_MAX / row_bytes_of(encoder, DType::float64)) {
@@ -46,8 +44,8 @@ std::int64_t checked_max_len(std::int64_t max_len, const Encoder& encoder) {
   const std::int64_t bytes = max_len * row_bytes_of(encoder, DType::float32), memory = memory_bytes();
   if (memory > 0 && bytes > memory) {
     refuse_value(
-        "max_len", {"is ", max_len, ", float32 rows of ", gibibytes(bytes), " GiB"},
-        {"at most ", memory / row_bytes_of(encoder, DType::float32), ": this machine has ", gibibytes(memory), " GiB"},
+        "max_len", {"is ", max_len, ", float32 rows of ", bytes >> 30, " GiB"},
+        {"at most ", memory / row_bytes_of(encoder, DType::float32), ": this machine has ", memory >> 30, " GiB"},
         {"choose fewer: positions beyond them are computed"});
   }
   return max_len;
