@@ -164,7 +164,7 @@ void check_copies() {
   for (std::int64_t row = 0; row < rows; ++row) offsets_bytes[row] = row * 29 % rows * row_elements * bytes;
   for (const std::int64_t stride_bytes : {1024, 648}) {
     for (const std::int64_t copied : {1, 33, 75}) {
-      std::vector<char> to(row_elements * stride_bytes, 7), model = to;
+      std::vector<char> to(static_cast<std::size_t>(row_elements * stride_bytes), 7), model = to;
       for (std::int64_t row = 0; row < rows; ++row) {
         for (std::int64_t c = 0; c < copied; ++c) {
           std::memcpy(model.data() + row * bytes + c * stride_bytes,
