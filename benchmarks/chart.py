@@ -19,14 +19,9 @@ def draw(records: Sequence[Record], path: pathlib.Path) -> None:
     rows = rows_of(records, "page", "page and README")
     every = [figure.times for row in rows for figure in row.alternatives]
     lowest, highest = min(min(every) / 1.2, 0.7), max(every) * 1.2
+    fonts: Any = {"svg.fonttype": "none", "svg.hashsalt": "fastpe", "font.size": 9}
     # Viewers may have wider fonts.
-    style_of_all = {
-        "svg.fonttype": "none",
-        "svg.hashsalt": "fastpe",
-        "font.size": 9,
-        "figure.constrained_layout.w_pad": 0.15,
-    }
-    with mpl.rc_context(style_of_all):
+    with mpl.rc_context({**fonts, "figure.constrained_layout.w_pad": 0.15}):
         figure = Figure(figsize=(5.5 + 3.5 * len(records), 0.27 * len(rows) + 1.4), layout="constrained")
         for number, (record, axes) in enumerate(
             zip(records, figure.subplots(1, len(records), sharey=True, squeeze=False)[0], strict=True)
