@@ -364,9 +364,9 @@ def test_a_stopped_run_leaves_nothing(number: signal.Signals, code: int) -> None
             assert process.poll() is None
         process.send_signal(number)
         error = process.stderr.read()
-    # Libraries that are stopped may say so before.
-    assert process.returncode == code, error
-    assert error.splitlines()[-1].startswith("fastpe: "), error
+    # A library's warning about another one is not ours.
+    lines = [line for line in error.splitlines() if "crc32c" not in line]
+    assert (process.returncode, len(lines)) == (code, 1), error
     assert os.listdir() == ["x.zarr"]
 
 

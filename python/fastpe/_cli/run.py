@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 import re
 import signal
@@ -27,6 +28,7 @@ def run(arguments: Sequence[str] | None) -> int:
     """Run the application; every expected failure becomes one line and an exit code."""
     if sys.stderr is None:  # if it is closed, print() would write to standard output
         sys.stderr = open(os.devnull, "w")  # noqa: SIM115
+    logging.getLogger("asyncio").addHandler(logging.NullHandler())  # which tells of callbacks that a stop cut short
     message, code = "", 1
     ended: list[int] = []
     try:
