@@ -106,3 +106,22 @@ def test_learned_tables_may_have_an_axis_of_length_1(axis: int) -> None:
         found = fastpe.embed(ids, table, position_table=wide, offset=2)
         assert_same_bits(found, fastpe.embed(ids, table, position_table=layout, offset=2))
     assert_same_bits(fastpe.add(x[0, :1], table=table[None, :1]), x[0, :1] + table[:1])
+
+
+@pytest.mark.parametrize("placed", ["offset", "valid", "positions"])
+def test_columns_that_lie_far_apart(placed: str) -> None:
+    """So many that one call of the core does a part of them: rows are made, then read, or learned."""
+    rng, length, width = np.random.default_rng(6), 70, 2100
+    given = {"offset": [3, 80], "valid": rng.random((2, length)) < 0.6, "positions": rng.integers(0, 150, (2, length))}
+    where: dict[str, Any] = {placed: given[placed]}
+    x, table = (values(shape, np.dtype(np.float32), seed=6) for shape in ((2, length, width), (150, width)))
+    encoder = fastpe.PositionalEncoding(width, max_len=150)
+    memory = np.zeros((2, width, 1100), np.float32)
+    apart = memory[..., :length].swapaxes(1, 2)
+    calls: list[dict[str, Any]] = [{}, {}, {"table": table}]
+    for options in calls:
+        apart[...] = x
+        assert_same_bits(encoder.add_(apart, num_threads=2, **where, **options), encoder.add(x, **where, **options))
+    positions = where.pop("positions", length)
+    assert_same_bits(encoder.encode(positions, out=apart, **where), encoder.encode(positions, **where))
+    assert not memory[..., length:].any()

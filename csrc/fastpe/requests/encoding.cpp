@@ -41,7 +41,7 @@ std::vector<char> where_not(const ArrayView& ids, const NumbersView& numbers, st
 }
 
 // Rows whose elements lie far apart are done in calls of so many columns: the cache lines of one call serve its next
-// rows too, and signals are seen between two calls. No call is so small that it keeps the interpreter's lock.
+// rows too, and signals are seen between two calls. Of few rows a call takes more columns, or it would be a small one.
 std::int64_t columns_at_once(const RowsLayout& rows) {
   constexpr std::int64_t span_bytes = 8 * 1024 * 1024, fewest_columns = 2048, fewest_elements = 128 * 1024;
   if (rows.has_contiguous_columns()) return INT64_MAX;
