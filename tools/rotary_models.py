@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Compare python/fastpe/_rotary/models.json with the installed transformers: python tools/rotary_models.py
+"""Compare python/fastpe/_config/models.json with the installed transformers: python tools/rotary_models.py
 
 Every class of transformers that makes one-dimensional rotary tables is made from its default configuration, and what it
 does is measured: the form of its tables, the pairing and the direction of its module's own rotation, which keys of the
@@ -270,7 +270,7 @@ def main() -> int:
     if options.rows:
         print(",\n".join(f"{json.dumps(name)}: {json.dumps(found[name])}" for name in sorted(found)))
         return 0
-    data = json.loads(importlib.resources.files("fastpe").joinpath("_rotary/models.json").read_text("utf-8"))
+    data = json.loads(importlib.resources.files("fastpe").joinpath("_config/models.json").read_text("utf-8"))
     complaints = [
         f"{name}: no row; measured: {json.dumps(found[name])}" for name in sorted(found) if name not in data["models"]
     ]

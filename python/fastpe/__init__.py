@@ -39,10 +39,10 @@ if TYPE_CHECKING:
     from fastpe._grid.resize_conventions import ResizeConvention, resize_conventions
     from fastpe._identify.answer import Identification
     from fastpe._identify.identify import identify
+    from fastpe._layouts.layout import RotaryLayout
+    from fastpe._layouts.layouts import rotary_layouts
     from fastpe._rotary.embedding import RotaryEmbedding
     from fastpe._rotary.given_tables import rotate_by_tables, rotate_by_tables_
-    from fastpe._rotary.layout import RotaryLayout
-    from fastpe._rotary.layouts import rotary_layouts
     from fastpe._rotary.pair_order import pair_order
 
 __all__ = [
@@ -103,7 +103,7 @@ _deferred = {
     "Identification": "_identify.answer",
     "ResizeConvention": "_grid.resize_conventions",
     "RotaryEmbedding": "_rotary.embedding",
-    "RotaryLayout": "_rotary.layouts",  # a layout is found among those that are listed
+    "RotaryLayout": "_layouts.layouts",  # a layout is found among those that are listed
     "alibi_slopes": "_attention.alibi",
     "audio_inputs": "_graph.audio",
     "encode_coordinates": "_grid.encode",
@@ -116,7 +116,7 @@ _deferred = {
     "resize_conventions": "_grid.resize_conventions",
     "resize_table": "_grid.resize",
     "resize_taps": "_grid.resize",
-    "rotary_layouts": "_rotary.layouts",
+    "rotary_layouts": "_layouts.layouts",
     "rotate_by_tables": "_rotary.given_tables",
     "rotate_by_tables_": "_rotary.given_tables",
     "text_inputs": "_graph.text",

@@ -21,8 +21,8 @@ import numpy.typing as npt
 import pytest
 
 import fastpe
-from fastpe._rotary.model_types import ModelType, table
-from fastpe._rotary.unread_keys import concerns_rotation
+from fastpe._config.model_types import ModelType, table
+from fastpe._config.unread import concerns_rotation
 
 from ..oracles.configs import rotated_rope
 from ..oracles.refusals import naming

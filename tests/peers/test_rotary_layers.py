@@ -21,7 +21,7 @@ import numpy as np
 import pytest
 
 import fastpe
-from fastpe._rotary.model_types import table
+from fastpe._config.model_types import table
 
 pytestmark = [pytest.mark.peers, pytest.mark.filterwarnings("ignore")]
 

@@ -19,7 +19,7 @@ import numpy as np
 import pytest
 
 import fastpe
-from fastpe._rotary.model_types import table as _table
+from fastpe._config.model_types import table as _table
 
 from ..oracles.configs import rotated_rope
 from ..oracles.refusals import naming
@@ -86,9 +86,9 @@ def test_parts_and_other_names_lead_to_rows() -> None:
 def test_the_table_is_read_on_first_use() -> None:
     code = (
         "import sys, fastpe; rope = fastpe.RotaryEmbedding(8, interleaved=True);"
-        "assert 'fastpe._rotary.layers' not in sys.modules;"
+        "assert 'fastpe._config.layers' not in sys.modules;"
         "fastpe.RotaryEmbedding.from_config({'model_type': 'llama'});"
-        "assert 'fastpe._rotary.layers' in sys.modules"
+        "assert 'fastpe._config.layers' in sys.modules"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
 

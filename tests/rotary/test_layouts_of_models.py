@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import fastpe
-from fastpe._rotary.config_file import packaged
+from fastpe._config.file import packaged
 
 from ..oracles.refusals import Refused, check_refused, each, rows
 from .oracle import Array

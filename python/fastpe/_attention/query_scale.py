@@ -12,10 +12,10 @@ import numpy as np
 import numpy.typing as npt
 
 from fastpe._arguments import integer, names_keywords, numbers
+from fastpe._config.layer_types import LayerType
+from fastpe._config.layers import Model
+from fastpe._config.rope import entry_of, read_number, trained_length, wrong
 from fastpe._errors import refused
-from fastpe._rotary.layer_types import LayerType
-from fastpe._rotary.layers import Model
-from fastpe._rotary.rope_parameters import entry_of, read_number, trained_length, wrong
 
 _exact = decimal.Context(prec=60)
 

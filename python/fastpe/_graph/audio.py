@@ -10,9 +10,9 @@ import numpy as np
 import numpy.typing as npt
 
 from fastpe._arguments import names_keywords
+from fastpe._config.file import Json
 from fastpe._errors import refused
 from fastpe._graph.model import Array, boundaries, encoder, integer_array, require_int32
-from fastpe._rotary.config_file import Json
 
 
 @names_keywords

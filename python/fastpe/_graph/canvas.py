@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from fastpe._errors import refused
-from fastpe._rotary.numbering import Array
+from fastpe._layouts.numbering import Array
 
 
 class Crop(NamedTuple):

@@ -16,8 +16,8 @@ import numpy.typing as npt
 
 from fastpe import _core
 from fastpe._arguments import integer, likely, model_guess, number, shown
+from fastpe._config.file import Json, load
 from fastpe._errors import refused
-from fastpe._rotary.config_file import Json, load
 
 Array = npt.NDArray[Any]
 

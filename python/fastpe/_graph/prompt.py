@@ -13,7 +13,7 @@ from fastpe._arguments import integer, integers, largest_position, shown
 from fastpe._errors import refused
 from fastpe._graph.canvas import Crop, number_canvas
 from fastpe._graph.model import Array, Model, grids_of, integer_array
-from fastpe._rotary.numbering import Piece, grid, lines, placed, text, times_of
+from fastpe._layouts.numbering import Piece, grid, lines, placed, text, times_of
 
 # Kinds of tokens. Marks are tokens around images: only the canvas of MiniCPM-V reads them.
 text_kind, image_kind, video_kind, audio_kind, mark_kind, slice_mark_kind = range(6)

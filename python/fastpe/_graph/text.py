@@ -11,12 +11,12 @@ import numpy as np
 import numpy.typing as npt
 
 from fastpe._arguments import bools, largest_position, names_keywords, shown
+from fastpe._config.file import Json, load
+from fastpe._config.model_types import table
 from fastpe._errors import refused
 from fastpe._graph.model import Array, integer_array, text_model
 from fastpe._graph.prompt import Prompt
-from fastpe._rotary.config_file import Json, load
-from fastpe._rotary.model_types import table
-from fastpe._rotary.numbering import stored
+from fastpe._layouts.numbering import stored
 
 
 @names_keywords

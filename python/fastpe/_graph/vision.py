@@ -11,11 +11,11 @@ import numpy as np
 import numpy.typing as npt
 
 from fastpe._arguments import integers, names_keywords, shown
+from fastpe._config.file import Json
 from fastpe._errors import refused
 from fastpe._graph.model import Array, Model, boundaries, encoder, grids_of, integer_array, require_int32
 from fastpe._grid.resize import resize_taps
-from fastpe._rotary.config_file import Json
-from fastpe._rotary.numbering import blocks
+from fastpe._layouts.numbering import blocks
 
 _meanings = {
     "grid_thw": "the (time, height, width) of each image, in patches",

@@ -15,8 +15,8 @@ from fastpe import _core
 from fastpe._arguments import flag, given_frequencies, integer, leave_out, names_keywords, number, numbers
 from fastpe._encoder_base import EncoderBase
 from fastpe._errors import refused
+from fastpe._layouts.layout import RotaryLayout
 from fastpe._names import RotaryLayoutName, TableForm
-from fastpe._rotary.layout import RotaryLayout
 from fastpe._rotary.scaling import Scaling, read_rotary_dim, read_scaling, types_by_length
 
 # Arguments that are attributes, and fields of the core, by the same names.
@@ -329,7 +329,7 @@ class RotaryEmbedding(EncoderBase, _core.Rotary):
 RotaryEmbedding.layers_from_config(config), which has an entry for each layer, or give layer_type=, one of \
 'sliding_attention', 'full_attention'
         """
-        from fastpe._rotary.layers import read_layer  # most programs that rotate never need it
+        from fastpe._config.layers import read_layer  # most programs that rotate never need it
 
         instead = {"interleaved": interleaved, "base": base, "scaling": scaling, "rotary_dim": rotary_dim}
         return cls._of_model(**read_layer(config, layer_type, seq_len, mrope, instead), max_len=max_len)
@@ -386,7 +386,7 @@ RotaryEmbedding.layers_from_config(config), which has an entry for each layer, o
         >>> layers[0] is layers[2]
         True
         """
-        from fastpe._rotary.layers import read_layers
+        from fastpe._config.layers import read_layers
 
         instead = {"interleaved": interleaved, "base": base, "scaling": scaling, "rotary_dim": rotary_dim}
         shared: dict[RotaryEmbedding, RotaryEmbedding] = {}
@@ -452,7 +452,7 @@ RotaryEmbedding.layers_from_config(config), which has an entry for each layer, o
         >>> rope.rotate_(q, positions=ids, seq_axis=-2) is q
         True
         """
-        from fastpe._rotary.layouts import rotary_layouts
+        from fastpe._layouts.layouts import rotary_layouts
 
         found = rotary_layouts._find(layout)
         arguments = found._rotation.arguments(found.name, found.coordinates, head_dim, base, sections)

@@ -21,9 +21,9 @@ import os
 from typing import Any
 
 from fastpe._arguments import integer, nearest, number, shown
+from fastpe._config.file import Json, load, path_text
+from fastpe._config.model_types import parts_of, refuse_other_code, table, use_of
 from fastpe._errors import refused
-from fastpe._rotary.config_file import Json, load, path_text
-from fastpe._rotary.model_types import parts_of, refuse_other_code, table, use_of
 from fastpe._sinusoid.convention import Convention
 from fastpe._sinusoid.conventions import conventions
 

@@ -10,8 +10,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from fastpe._arguments import model_guess, shown, text
+from fastpe._config.file import Json, packaged
 from fastpe._errors import refused
-from fastpe._rotary.config_file import Json, packaged
 
 # Parts lie inside of each other; files have 2.
 _most_parts = 8

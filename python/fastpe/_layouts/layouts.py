@@ -8,10 +8,10 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from fastpe._arguments import model_guess
+from fastpe._config.model_types import table
+from fastpe._layouts.layout import RotaryLayout
+from fastpe._layouts.rotation import Rotation
 from fastpe._registry import Registry, plain
-from fastpe._rotary.layout import RotaryLayout
-from fastpe._rotary.layout_rotation import Rotation
-from fastpe._rotary.model_types import table
 
 _volume = ("time", "height", "width")
 _image = ("image", "height", "width")

@@ -13,10 +13,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from fastpe._arguments import shown
+from fastpe._config.file import Json, Path, packaged, path_text
+from fastpe._config.model_types import Found
+from fastpe._config.rope import Rope, value_of, written_name
 from fastpe._errors import refused
-from fastpe._rotary.config_file import Json, Path, packaged, path_text
-from fastpe._rotary.model_types import Found
-from fastpe._rotary.rope_parameters import Rope, value_of, written_name
 
 _word = re.compile(r"rope|rotary|theta|yarn|(^|_)ntk|nope|mscale|alibi")
 _longest_name = 200  # of a key that concerns rotation

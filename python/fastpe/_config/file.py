@@ -28,7 +28,7 @@ def path_text(path: Path) -> str:
 
 def packaged(name: str) -> dict[str, Any]:
     """What a JSON file of this package has."""
-    file = importlib.resources.files("fastpe").joinpath(f"_rotary/{name}")
+    file = importlib.resources.files("fastpe").joinpath(f"_config/{name}")
     return json.loads(file.read_text("utf-8"))  # type: ignore[no-any-return]
 
 

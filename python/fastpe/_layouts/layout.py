@@ -10,13 +10,13 @@ from typing import Any
 import numpy.typing as npt
 
 from fastpe._arguments import flag, names_keywords
+from fastpe._config.file import load
+from fastpe._config.model_types import is_image_encoder, refuse_known, table
 from fastpe._errors import refused
+from fastpe._layouts.numbering import stored
+from fastpe._layouts.positions import position_ids, segments_text
+from fastpe._layouts.rotation import Rotation
 from fastpe._registry import Preset, listed
-from fastpe._rotary.config_file import load
-from fastpe._rotary.layout_positions import position_ids, segments_text
-from fastpe._rotary.layout_rotation import Rotation
-from fastpe._rotary.model_types import is_image_encoder, refuse_known, table
-from fastpe._rotary.numbering import stored
 
 
 @dataclasses.dataclass(frozen=True, repr=False)

@@ -11,10 +11,10 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from fastpe._arguments import shown
+from fastpe._config.file import Json, path_text
+from fastpe._config.model_types import ModelType, table
+from fastpe._config.rope import read_size, rope_mapping
 from fastpe._errors import refused
-from fastpe._rotary.config_file import Json, path_text
-from fastpe._rotary.model_types import ModelType, table
-from fastpe._rotary.rope_parameters import read_size, rope_mapping
 
 _type_keys = ("layer_types", "layers_block_type")
 _count_keys = ("num_layers", "n_layers", "n_layer", "decoder_num_hidden_layers", "speech_encoder_layers")

@@ -13,7 +13,7 @@ import numpy as np
 
 from fastpe._arguments import integer, number
 from fastpe._errors import refused
-from fastpe._rotary.numbering import Array, Piece, blocks, cells, grid, lines, placed, text, times_of
+from fastpe._layouts.numbering import Array, Piece, blocks, cells, grid, lines, placed, text, times_of
 
 Grid = tuple[int, ...]
 Segments = Sequence[int | Grid]

@@ -15,9 +15,9 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from fastpe._arguments import flag, integer, shown
+from fastpe._config.file import Json, Path, path_text
+from fastpe._config.model_types import Found, ModelType, other_models, table
 from fastpe._errors import refused
-from fastpe._rotary.config_file import Json, Path, path_text
-from fastpe._rotary.model_types import Found, ModelType, other_models, table
 from fastpe._rotary.scaling import common_keys, is_known_type, lengths
 
 # Keys of the same meaning in every rope mapping.

@@ -15,13 +15,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from fastpe._arguments import flag, shown, text
+from fastpe._config.file import Json, load
+from fastpe._config.layer_types import LayerType, has_types, is_rotated, layer_types, number_of_layers
+from fastpe._config.model_types import Found, find_model
+from fastpe._config.rope import Rope, entries_of, read_number, read_rope, with_mscale, wrong
+from fastpe._config.unread import refuse_unread
 from fastpe._errors import refused
-from fastpe._rotary.config_file import Json, load
-from fastpe._rotary.layer_types import LayerType, has_types, is_rotated, layer_types, number_of_layers
-from fastpe._rotary.model_types import Found, find_model
-from fastpe._rotary.rope_parameters import Rope, entries_of, read_number, read_rope, with_mscale, wrong
 from fastpe._rotary.scaling import axes_of, read_rotary_dim, read_scaling
-from fastpe._rotary.unread_keys import refuse_unread
 
 Source = Json | str | os.PathLike[str]
 

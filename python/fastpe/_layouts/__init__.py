@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""How images, videos and text among them are numbered, and rotated by several coordinates."""
