@@ -147,12 +147,39 @@ def test_one_axis_and_scale_factors() -> None:
     table, grid, factors = table_of(7), table_of(16), ((7 + 0.1) / 4, (9 + 0.1) / 4)
     for options in ({"mode": "linear"}, {"mode": "linear", "align_corners": True}, {"mode": "nearest"}):
         assert_nearest(fastpe.resize_table(table, (12,), **options), exact([exact_axis(7, 12, **options)], (7,)), table)
-    for mode in ("bilinear", "bicubic", "nearest"):
+    for mode in ("bilinear", "bicubic"):
         axes = [exact_axis(4, n, mode, step=1 / Fraction(factor)) for n, factor in zip((7, 9), factors, strict=True)]
         new = fastpe.resize_table(grid, (7, 9), mode=mode, scale_factor=factors)
         assert_nearest(new, exact(axes, (4, 4)), grid)
     given = fastpe.resize_table(grid, (7, 9), mode="bicubic", scale_factor=factors)
     assert_same_bits(fastpe.resize_table(grid, (7, 9), convention="dinov2_2023"), given)
+
+
+@pytest.mark.parametrize(
+    ("mode", "side", "factor", "cells"),
+    [
+        ("nearest", 40, 0.1, [0, 10, 20, 30]),
+        ("nearest", 3, 24.0, np.repeat(range(3), 24)),
+        ("nearest", 24, 1.00417, [0, *range(23)]),
+        ("nearest", 27, 0.3, [0, 3, 6, 10, 13, 16, 20, 23]),
+        ("nearest-exact", 10, 0.1, [5]),
+    ],
+)
+def test_a_factor_chooses_the_cells_that_torch_chooses(mode: Any, side: int, factor: float, cells: Any) -> None:
+    line = np.arange(float(side))[:, None]
+    assert (fastpe.resize_table(line, (len(cells),), mode=mode, scale_factor=factor)[:, 0] == cells).all()
+
+
+@pytest.mark.parametrize("options", [{"mode": "bilinear"}, {"mode": "bicubic"}, {"convention": "dinov2_2023"}], ids=str)
+def test_what_keeps_its_length_is_left_as_it_is(options: Any) -> None:
+    grid = table_of(12).astype(np.float64)
+    grid[5] = np.inf
+    assert_same_bits(fastpe.resize_table(grid, (3, 4), trained_shape=(3, 4), **options), grid)
+    taller = fastpe.resize_table(grid, (6, 4), trained_shape=(3, 4), mode="bilinear")
+    assert not np.isnan(taller.reshape(6, 4, -1)[:, [0, 2, 3]]).any()
+    # A graph has as many taps for every image.
+    equal, larger = (fastpe.resize_taps(shape, (3, 4), **options)[0] for shape in ((3, 4), (6, 5)))
+    assert equal.shape[1] == larger.shape[1]
 
 
 def test_conventions_say_what_modes_cannot() -> None:
@@ -165,8 +192,10 @@ def test_conventions_say_what_modes_cannot() -> None:
     assert_same_bits(fastpe.resize_table(grid, (4, 4), convention="hy_v4_vl"), grid)
     assert not (fastpe.resize_table(grid, (4, 5), convention="dinov2_2023").reshape(4, 5, 3)[:, 0] == grid[::4]).all()
     indices, weights = fastpe.resize_taps((4, 4), (4, 4), convention="dinov2_2023", merge_size=2)
-    assert indices.T.tolist() == [[0, 1, 4, 5, 2, 3, 6, 7, 8, 9, 12, 13, 10, 11, 14, 15]]
-    assert (weights == 1).all()
+    assert np.isin(weights, (0, 1)).all()
+    assert (weights.sum(axis=1) == 1).all()
+    taken = np.take_along_axis(indices, weights.argmax(axis=1)[:, None], axis=1)
+    assert taken.T.tolist() == [[0, 1, 4, 5, 2, 3, 6, 7, 8, 9, 12, 13, 10, 11, 14, 15]]
     # Repeated.
     tiled = fastpe.resize_table(grid, (6, 10), convention="sam3").reshape(6, 10, 3)
     assert_same_bits(tiled, np.tile(grid.reshape(4, 4, 3), (2, 3, 1))[:6, :10])

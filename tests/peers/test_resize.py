@@ -10,6 +10,7 @@ import ast
 import functools
 import importlib
 import itertools
+import math
 import pathlib
 import re
 from collections.abc import Iterator
@@ -140,6 +141,26 @@ def test_scale_factors_are_those_of_torch(shape: tuple[int, int]) -> None:
     if shape != (7, 7):  # which the authors' code leaves as it is
         expected = rows_of(F.interpolate(image, scale_factor=factors, mode="bicubic")[0].permute(1, 2, 0))
         assert np.abs(fastpe.resize_table(table, shape, convention="dinov2_2023") - expected).max() < 1e-12
+
+
+@pytest.mark.parametrize("mode", ["nearest", "nearest-exact"])
+def test_single_cells_at_a_factor_are_those_of_torch(mode: Any) -> None:
+    random = np.random.default_rng(5)
+    for _ in range(1500):
+        side = int(random.integers(1, 60))
+        factor = random.choice(
+            [0.1, 0.3, 1.1, (random.integers(1, 60) + random.choice([0, 0.1])) / side, random.uniform(0.1, 2)]
+        )
+        length = math.floor(side * factor)
+        if length:
+            line = torch.arange(float(side))[None, None]
+            expected = F.interpolate(line, scale_factor=factor, mode=mode).ravel()
+            got = fastpe.resize_table(line[0, 0, :, None], (length,), mode=mode, scale_factor=factor)
+            assert (got[:, 0] == expected.numpy()).all(), (side, factor)
+            expected = F.interpolate(line[..., None], scale_factor=(factor, 1.0), mode=mode).ravel()
+            shapes: dict[str, Any] = {"trained_shape": (side, 1), "scale_factor": (factor, 1.0)}
+            got = fastpe.resize_table(line[0, 0, :, None], (length, 1), mode=mode, **shapes)
+            assert (got[:, 0] == expected.numpy()).all(), (side, factor)
 
 
 def methods() -> Iterator[tuple[str, str, str]]:

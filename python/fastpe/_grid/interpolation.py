@@ -28,15 +28,25 @@ class AxisTaps(NamedTuple):
         """Each weight, rounded once."""
         return np.asarray(self.numerators / self.denominators, np.float64)
 
+    def keep(self, side: int) -> bool:
+        """Whether each cell of an axis of `side` learned ones is left as it is."""
+        others = self.indices != np.arange(len(self.indices))[:, None]
+        return len(self.indices) == side and not (self.numerators * others).any()
 
-def axis_taps(convention: ResizeConvention, side: int, length: int, step: Fraction) -> AxisTaps:
-    """The taps of `length` new cells in an axis of `side` learned ones, for `step` learned cells per new cell."""
+
+def axis_taps(convention: ResizeConvention, side: int, length: int, step: Fraction | np.float32) -> AxisTaps:
+    """The taps of `length` new cells in an axis of `side` learned ones, for `step` learned cells per new cell.
+
+    A step of float32 is multiplied as such, and only in modes that take single cells: a product decides which one.
+    """
     cells: Integers = np.arange(length).astype(object)
+    if isinstance(step, np.float32):
+        half = np.float32(0.5 if convention.mode == "nearest-exact" else 0)
+        return _single(np.floor((np.arange(length, dtype=np.float32) + half) * step), side)
     p, q = step.numerator, step.denominator
     if convention.mode in ("nearest", "nearest-exact", "tile"):
         whole = {"nearest": cells * p // q, "nearest-exact": (2 * cells + 1) * p // (2 * q), "tile": cells % side}
-        one = np.ones((length, 1), object)
-        return AxisTaps(np.minimum(whole[convention.mode], side - 1)[:, None].astype(np.int64), one, one)
+        return _single(whole[convention.mode], side)
     # Places are in units of 1 / (2 * q) of a learned cell. The kernel reaches as far as `support` of `unit`.
     places = 2 * p * cells if convention.align_corners else (2 * cells + 1) * p - q
     unit = 2 * (max(p, q) if convention.antialias else q)
@@ -50,6 +60,12 @@ def axis_taps(convention: ResizeConvention, side: int, length: int, step: Fracti
     if convention.antialias:
         denominators = numerators.sum(axis=1, keepdims=True)
     return AxisTaps(np.clip(indices, 0, side - 1).astype(np.int64), numerators, denominators)
+
+
+def _single(whole: npt.NDArray[Any], side: int) -> AxisTaps:
+    """One learned cell for each new one."""
+    one = np.ones((len(whole), 1), object)
+    return AxisTaps(np.minimum(whole, side - 1)[:, None].astype(np.int64), one, one)
 
 
 def _kernel(convention: ResizeConvention, distance: Integers, unit: int) -> tuple[Integers, int]:

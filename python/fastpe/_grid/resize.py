@@ -58,7 +58,8 @@ def resize_table(
         With `mode`: what is beyond the learned grid. "border" by default, as in ``interpolate``; ``grid_sample`` has both.
     scale_factor : float or one per axis, optional
         With `mode`: what torch is given instead of a size. Cells are then ``1 / scale_factor`` apart instead of
-        ``side / n``, and an axis that keeps its length stays as it is, except in mode "bicubic", as in torch on the CPU.
+        ``side / n``. As in torch on the CPU, an axis that keeps its length stays as it is in modes "linear" and "bilinear",
+        with `antialias`, and in "nearest" for two axes; the modes that take single cells choose them in float32.
     trained_shape : sequence of int, optional
         The grid of `table`, a square by default.
     class_tokens : int, optional
@@ -85,7 +86,7 @@ def resize_table(
 
     Notes
     -----
-    Places and weights are exact fractions. Cells are sums in float64, in the same order on every machine, rounded once to
+    Places and weights are exact fractions, except those of "nearest" and "nearest-exact" with a `scale_factor`. Cells are sums in float64, in the same order on every machine, rounded once to
     `dtype`; torch computes places, weights and sums in float32. The formulas are those of ``aten/src/ATen/native/UpSample.h``
     and of each convention's source.
 
@@ -115,8 +116,8 @@ def resize_table(
     result = _core.output(out, learned.dtype if dtype is None and out is None else dtype, whole, learned)
     wide = learned.reshape(rows, width).astype(np.float64)
     cells = wide[class_tokens:].reshape(*trained, width)
-    if axes is not None:
-        for axis, taps in enumerate(axes):
+    for axis, taps in enumerate(axes):
+        if not taps.keep(cells.shape[axis]):  # a weight of 0 would make NaN of an infinity
             cells = _summed(cells, axis, taps)
     new = np.concatenate([wide[:class_tokens], _in_merge_order(cells, merge_size)])
     result[...] = rounded_once(new, result.dtype).reshape(whole)
@@ -159,8 +160,8 @@ def resize_taps(
 
     Notes
     -----
-    A cell has one tap in the modes "nearest" and "tile", and 2, 4 or 16 in "linear", "bilinear" and "bicubic"; more, with
-    ``antialias=True``, where the new grid is smaller. Taps beyond the border have the index of the outermost cell.
+    A cell has one tap in the modes "nearest" and "tile", and 2, 4 or 16 in "linear", "bilinear" and "bicubic", even where
+    nothing changes; more, with ``antialias=True``, where the new grid is smaller. Taps beyond the border have the index of the outermost cell.
 
     Examples
     --------
@@ -175,9 +176,6 @@ def resize_taps(
         raise refused(ValueError, "trained_shape", f"is {trained}", f"{len(grid)} lengths, as shape has")
     merge_size = integer("merge_size", merge_size, 1)
     axes = _taps_of_axes(chosen, grid, trained, scale_factor, merge_size)
-    if axes is None:
-        indices = np.arange(math.prod(grid)).reshape(grid)
-        return _in_merge_order(indices[..., None], merge_size), np.ones((math.prod(grid), 1), np.float32)
     # Cells at the same fraction of a learned cell have the same weights.
     different, which = zip(*map(_different_cells, axes), strict=True)
     indices, (_, numerators, denominators) = axes[0].indices, different[0]
@@ -246,8 +244,8 @@ def _trained_shape(given: Sequence[int] | None, rows: int, class_tokens: int, ax
 
 def _taps_of_axes(
     convention: ResizeConvention, grid: tuple[int, ...], trained: tuple[int, ...], scale_factor: Any, merge_size: int
-) -> list[AxisTaps] | None:
-    """The taps along each axis, or None where the grid is left as it is."""
+) -> list[AxisTaps]:
+    """The taps along each axis."""
     axis_count = _axes_of_modes.get(convention.mode, len(grid))
     if axis_count != len(grid):
         expected = f"{'one length' if axis_count == 1 else '(height, width)'} in mode {convention.mode!r}"
@@ -256,11 +254,11 @@ def _taps_of_axes(
         expected = f"a height and a width that are multiples of merge_size, {merge_size}"
         raise refused(ValueError, "shape", f"is {grid}", expected)
     if convention.keeps_equal and grid == trained:
-        return None
+        return [axis_taps(convention, side, side, Fraction(1)) for side in trained]
     factors = [None] * len(grid) if scale_factor is None else _factors(convention, grid, trained, scale_factor)
     counted = (max(grid),) * len(grid) if convention.square else grid
     return [
-        axis_taps(convention, side, length, _step(convention, side, count, factor))
+        axis_taps(convention, side, length, _step(convention, side, count, factor, axis_count=len(grid)))
         for side, length, count, factor in zip(trained, grid, counted, factors, strict=True)
     ]
 
@@ -283,15 +281,21 @@ def _factors(
     return each
 
 
-def _step(convention: ResizeConvention, side: int, length: int, scale_factor: float | None) -> Fraction:
+def _step(
+    convention: ResizeConvention, side: int, length: int, scale_factor: float | None, axis_count: int
+) -> Fraction | np.float32:
     """Learned cells per new cell."""
     if convention.align_corners:
         return Fraction(side - 1, length - 1) if length > 1 else Fraction(0)
-    # Whatever factor it is given, torch copies an axis that keeps its length, and one that becomes twice as long.
+    if scale_factor and convention.mode in ("nearest", "nearest-exact"):
+        # Whatever factor it is given, torch copies an axis of two that keeps its length or becomes twice as long.
+        if convention.mode == "nearest" and axis_count == 2 and length in (side, 2 * side):
+            return Fraction(side, length)
+        rounded: np.float32 = np.float32(1 / scale_factor)
+        return rounded
+    # Here it only copies one that keeps its length.
     if length == side and (convention.mode != "bicubic" or convention.antialias):
         return Fraction(1)
-    if convention.mode == "nearest" and length == 2 * side:
-        return Fraction(1, 2)
     return 1 / Fraction(scale_factor) if scale_factor else side / (length + Fraction(convention.size_offset))
 
 
