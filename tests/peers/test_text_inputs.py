@@ -16,7 +16,7 @@ import pytest
 
 import fastpe
 from fastpe._graph.model import models, text_model
-from fastpe._graph.prompt import kinds_of
+from fastpe._graph.tokens import SpecialTokens
 
 pytestmark = pytest.mark.peers
 
@@ -239,7 +239,7 @@ def kinds(folder: str, tokens: Any) -> Any:
     """0 text, 1 image, 2 video, 3 audio, and more for marks of MiniCPM-V."""
     model = text_model(peer(folder).config.to_dict())
     assert model is not None
-    return kinds_of(model, tokens)
+    return SpecialTokens(model).kinds_of(tokens)
 
 
 def numbered(folder: str, tokens: Any, **given: Any) -> tuple[Any, Any]:

@@ -15,7 +15,8 @@ from fastpe._config.file import Json, load
 from fastpe._config.model_types import table
 from fastpe._errors import refused
 from fastpe._graph.model import Array, integer_array, text_model
-from fastpe._graph.prompt import Prompt
+from fastpe._graph.numberings import numberings
+from fastpe._graph.tokens import SpecialTokens
 from fastpe._layouts.numbering import stored
 
 
@@ -118,16 +119,16 @@ def text_inputs(
     if rope_deltas is not None and not goes_on:
         remedy = "pass how many tokens each row has had, or an attention_mask of all tokens"
         raise refused(ValueError, "past", "is missing", remedy=remedy)
-    prompt = Prompt(model, image_grid_thw, video_grid_thw, second_per_grid)
+    numbering = numberings[model.row.get("grid", "whole")](model, image_grid_thw, video_grid_thw, second_per_grid)
     kinds = "iuf" if model.row.get("fractional") else "iu"
     deltas = _per_row("rope_deltas", 0 if rope_deltas is None else rope_deltas, len(tokens), kinds)
     starts = counted + deltas
     if not (starts >= 0).all():
         raise refused(ValueError, "rope_deltas", f"is {shown(deltas.tolist())}", "numbers of at least -past")
-    if prompt.counts_through and counted.any() and prompt.has_grids:
+    if numbering.counts_through and counted.any() and numbering.has_grids:
         found = "is given, but the images of this model are numbered from the start of a batch"
         raise refused(ValueError, "past", found, remedy="give all tokens of the sequence, and slice its position ids")
-    ids, ends = prompt.number(tokens, valid, starts)
+    ids, ends = numbering.ids(SpecialTokens(model).kinds_of(tokens), valid, starts)
     return {"position_ids": stored(ids, dtype, out), "rope_deltas": (ends - counted - valid.sum(axis=1))[:, None]}
 
 
