@@ -85,13 +85,25 @@ std::vector<double> copy_of(const double* numbers, std::int64_t count, std::int6
   return {numbers, numbers + count};
 }
 
-void require_zeros(const int64_t* reserved, std::size_t count) {
-  for (std::size_t i = 0; i < count; ++i) {
-    if (reserved[i] != 0) refuse_value("reserved", {"is ", reserved[i]}, {"0: this version does not use it"});
-  }
+void require_zeros(const char* struct_name, const int64_t (&reserved)[4], int32_t reserved_int32) {
+  const auto require_zero = [&](const char* name, std::int64_t value) {
+    if (value == 0) return;
+    refuse_value(name, {"of ", struct_name, " is ", TextPart(static_cast<long long>(value))},
+                 {"0: this version does not use it"});
+  };
+  require_zero("reserved_int32", reserved_int32);
+  for (const std::int64_t value : reserved) require_zero("reserved", value);
 }
 
 ArrayView Views::of(const fastpe_array* array, const char* name) {
+  if (array == nullptr) return {};
+  const fastpe_const_array same{array->data, array->shape, array->strides_bytes, array->ndim, array->dtype};
+  ArrayView view = of(&same, name);
+  view.is_writable = true;
+  return view;
+}
+
+ArrayView Views::of(const fastpe_const_array* array, const char* name) {
   if (array == nullptr) return {};
   if (array->ndim < 0 || array->ndim > FASTPE_MAX_AXES) {
     refuse_value(name, {"has ", array->ndim, " axes"}, {"0 to ", FASTPE_MAX_AXES});
@@ -116,13 +128,12 @@ ArrayView Views::of(const fastpe_array* array, const char* name) {
     contiguous *= std::max<std::ptrdiff_t>(shape[axis], 1);
   }
   ArrayView view;
-  view.data = static_cast<char*>(array->data);
+  view.data = static_cast<char*>(const_cast<void*>(array->data));
   view.shape = shape;
   view.strides_bytes = strides_bytes;
   view.name = name;
   view.axes = array->ndim;
   view.dtype = *dtype;
-  view.is_writable = true;
   view.is_aligned = is_aligned || view.is_empty();
   view.is_contiguous = is_contiguous;
   if (view.data == nullptr && !view.is_empty()) refuse_value(name, {"has no data"}, {"a pointer to its elements"});
@@ -132,7 +143,7 @@ ArrayView Views::of(const fastpe_array* array, const char* name) {
 PlacementArguments Views::rows(const fastpe_rows* rows) {
   PlacementArguments a;
   if (rows == nullptr) return a;
-  require_zeros(rows->reserved, std::size(rows->reserved));
+  require_zeros("fastpe_rows", rows->reserved);
   if (rows->offset != 0) a.offset = rows->offset;
   a.offsets = of(rows->offsets, "offsets");
   a.positions = of(rows->positions, "positions");

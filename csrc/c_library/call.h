@@ -56,7 +56,7 @@ inline double or_else(double value, double if_zero) { return value != 0.0 ? valu
 std::vector<double> copy_of(const double* numbers, std::int64_t count, std::int64_t wanted, const char* count_name);
 
 // Fields that a later version may use: a program that sets one needs that version.
-void require_zeros(const int64_t* reserved, std::size_t count);
+void require_zeros(const char* struct_name, const int64_t (&reserved)[4], int32_t reserved_int32 = 0);
 
 // ---- Arguments
 
@@ -68,6 +68,7 @@ class Views {
   Views& operator=(const Views&) = delete;
 
   // Refuses what describes no memory. If `array` is null, the view is not given.
+  ArrayView of(const fastpe_const_array* array, const char* name);
   ArrayView of(const fastpe_array* array, const char* name);
   PlacementArguments rows(const fastpe_rows* rows);
 

@@ -29,7 +29,7 @@ double output_scale(Alpha alpha, double width) {
 }
 
 Spec spec_of(const fastpe_encoding_options& options) {
-  require_zeros(options.reserved, std::size(options.reserved));
+  require_zeros("fastpe_encoding_options", options.reserved, options.reserved_int32);
   const Convention& convention = convention_of(options.convention);
   const std::int64_t d = options.d_model;
   if (d < 1) refuse_value("d_model", {"is ", d}, {"1 to 2**20"});
@@ -53,7 +53,7 @@ Spec spec_of(const fastpe_encoding_options& options) {
   return {d, frequencies, convention.interleaved, convention.cosine_first, output_scale(convention.alpha, width)};
 }
 
-void add_either_way(const SinusoidalEncoding* encoding, const fastpe_array* table, const fastpe_array* x,
+void add_either_way(const SinusoidalEncoding* encoding, const fastpe_const_array* table, const fastpe_array* x,
                     const fastpe_array* out, int32_t seq_axis, const fastpe_rows* rows, double scale, double alpha,
                     int32_t num_threads) {
   Views views;
@@ -116,7 +116,7 @@ fastpe_status fastpe_add(const fastpe_encoding* encoding, const fastpe_array* x,
   });
 }
 
-fastpe_status fastpe_add_table(const fastpe_array* table, const fastpe_array* x, const fastpe_array* out,
+fastpe_status fastpe_add_table(const fastpe_const_array* table, const fastpe_array* x, const fastpe_array* out,
                                int32_t seq_axis, const fastpe_rows* rows, double scale, double alpha,
                                int32_t num_threads) {
   return status_of(

@@ -81,7 +81,7 @@ static_assert(types[FASTPE_SCALING_YARN] == RotaryScaling::Type::yarn);
 static_assert(std::size(types) == FASTPE_SCALING_DIVISORS + 1);
 
 RotaryScaling scaling_of(const fastpe_scaling& s, std::int64_t pairs, double base, bool has_attention_factor) {
-  require_zeros(s.reserved, std::size(s.reserved));
+  require_zeros("fastpe_scaling", s.reserved);
   if (s.type < FASTPE_SCALING_LINEAR || s.type >= static_cast<int32_t>(std::size(types))) {
     refuse_value("type", {"is ", s.type}, {"FASTPE_SCALING_LINEAR or another of the header's"});
   }
@@ -129,7 +129,7 @@ RotaryEmbedding embedding_of(const fastpe_rotary_options& options) {
   if (rotary_dim < 2 || rotary_dim > largest_dim || rotary_dim % 2 != 0) {
     refuse_value("rotary_dim", {"is ", rotary_dim}, {"an even number from 2 to 2**20"});
   }
-  require_zeros(options.reserved, std::size(options.reserved));
+  require_zeros("fastpe_rotary_options", options.reserved, options.reserved_int32);
   const bool interleaved = is_interleaved(options.pairing);
   if (options.head_dim != 0 && options.head_dim < rotary_dim) {
     refuse_value("head_dim", {"is ", options.head_dim},
@@ -275,7 +275,8 @@ fastpe_status fastpe_rotate(const fastpe_rotary* rotary, const fastpe_array* x, 
 }
 
 fastpe_status fastpe_shift(const fastpe_rotary* rotary, const fastpe_array* x, const fastpe_array* out, int32_t count,
-                           int32_t seq_axis, const fastpe_array* by, const fastpe_rows* rows, int32_t num_threads) {
+                           int32_t seq_axis, const fastpe_const_array* by, const fastpe_rows* rows,
+                           int32_t num_threads) {
   return status_of([&] {
     RotatedViews arrays({x, out, count, seq_axis, rows, 0, num_threads});
     PlacementArguments placement = arrays.views.rows(rows);
@@ -291,7 +292,7 @@ fastpe_status fastpe_shift(const fastpe_rotary* rotary, const fastpe_array* x, c
   });
 }
 
-fastpe_status fastpe_rotate_by_tables(const fastpe_array* cos, const fastpe_array* sin, int32_t pairing,
+fastpe_status fastpe_rotate_by_tables(const fastpe_const_array* cos, const fastpe_const_array* sin, int32_t pairing,
                                       int64_t head_dim, const fastpe_array* x, const fastpe_array* out, int32_t count,
                                       int32_t seq_axis, const fastpe_rows* rows, int32_t inverse, int32_t num_threads) {
   return status_of([&] {

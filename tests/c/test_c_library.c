@@ -22,6 +22,7 @@ enum { L = 7, D = 16 };
 static void structs_have_their_layouts(void) {
   if (sizeof(void*) != 8) return;
   CHECK(sizeof(fastpe_array) == 32 && offsetof(fastpe_array, dtype) == 28);
+  CHECK(sizeof(fastpe_const_array) == 32 && offsetof(fastpe_const_array, dtype) == 28);
   CHECK(sizeof(fastpe_rows) == 80 && offsetof(fastpe_rows, cu_seqlens) == 40 && offsetof(fastpe_rows, reserved) == 48);
   CHECK(sizeof(fastpe_encoding_options) == 88 && offsetof(fastpe_encoding_options, convention) == 48);
   CHECK(sizeof(fastpe_scaling) == 136 && offsetof(fastpe_scaling, truncate) == 100);
@@ -94,7 +95,8 @@ static void arguments_have_the_names_of_their_fields(void) {
   float data[L * D] = {0};
   int64_t far = INT64_MAX;
   const int64_t shape[] = {L, D}, one[] = {1};
-  const fastpe_array x = {data, shape, NULL, 2, FASTPE_FLOAT32}, offsets = {&far, one, NULL, 1, FASTPE_INT64};
+  const fastpe_array x = {data, shape, NULL, 2, FASTPE_FLOAT32};
+  const fastpe_const_array offsets = {&far, one, NULL, 1, FASTPE_INT64};
   fastpe_rows rows = {0};
   rows.offsets = &offsets;
   REFUSED(fastpe_add(encoding, &x, NULL, -2, &rows, 1.0, 1.0, 1), "offsets");

@@ -101,9 +101,9 @@ int main(void) {
                                     {data + ROWS * WIDTH, heads_shape, NULL, 4, FASTPE_FLOAT32}};
     const fastpe_array cosines = {data, table_shape, NULL, 2, FASTPE_FLOAT32};
     const fastpe_array sines = {data + ROWS * WIDTH, table_shape, NULL, 2, FASTPE_FLOAT32};
-    const fastpe_array given_positions = {positions, positions_shape, NULL, 1, FASTPE_INT32};
-    const fastpe_array given_offsets = {offsets, offsets_shape, NULL, 1, FASTPE_INT64};
-    const fastpe_array given_valid = {valid, positions_shape, NULL, 1, FASTPE_BOOL};
+    const fastpe_const_array given_positions = {positions, positions_shape, NULL, 1, FASTPE_INT32};
+    const fastpe_const_array given_offsets = {offsets, offsets_shape, NULL, 1, FASTPE_INT64};
+    const fastpe_const_array given_valid = {valid, positions_shape, NULL, 1, FASTPE_BOOL};
     fastpe_rows rows[4] = {{0}, {0}, {0}, {0}};
     rows[1].positions = &given_positions;
     rows[2].offsets = &given_offsets;

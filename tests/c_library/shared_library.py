@@ -15,7 +15,7 @@ import numpy.typing as npt
 HEADER = pathlib.Path(__file__).resolve().parents[2] / "csrc" / "include" / "fastpe" / "fastpe.h"
 CONSTANTS = {
     name: int(value)
-    for name, value in re.findall(r"^(?:#define | *)(FASTPE_\w+) (?:= )?(\d+)\b", HEADER.read_text(), re.MULTILINE)
+    for name, value in re.findall(r"^(?:#define | *)(FASTPE_\w+) (?:= )?(-?\d+)\b", HEADER.read_text(), re.MULTILINE)
 }
 
 
@@ -34,9 +34,10 @@ def struct(name: str) -> Any:
 
 
 TYPES |= {f"{name}*": POINTER(TYPES[name]) for name in ("int64_t", "int32_t", "double")}
-Array, Rows, EncodingOptions, Scaling, RotaryOptions = map(
-    struct, ("fastpe_array", "fastpe_rows", "fastpe_encoding_options", "fastpe_scaling", "fastpe_rotary_options")
-)
+STRUCTS = [
+    f"fastpe_{name}" for name in ("array", "const_array", "rows", "encoding_options", "scaling", "rotary_options")
+]
+Array, ConstArray, Rows, EncodingOptions, Scaling, RotaryOptions = map(struct, STRUCTS)
 
 
 class CError(Exception):
@@ -47,11 +48,11 @@ class CError(Exception):
         self.status, self.argument = status, argument
 
 
-def view(array: npt.NDArray[Any]) -> Any:
+def view(array: npt.NDArray[Any], kind: Any = Array) -> Any:
     """What the header calls an array; it keeps its lengths alive."""
     name = "BOOL" if array.dtype == np.bool_ else array.dtype.name.upper()
     integers = c_int64 * array.ndim
-    result = Array(
+    result = kind(
         array.ctypes.data, integers(*array.shape), integers(*array.strides), array.ndim, CONSTANTS[f"FASTPE_{name}"]
     )
     result.owner = array
@@ -61,7 +62,7 @@ def view(array: npt.NDArray[Any]) -> Any:
 def rows_of(**given: Any) -> Any:
     rows = Rows(offset=given.pop("offset", 0))
     for name, array in given.items():
-        setattr(rows, name, ctypes.pointer(view(np.asarray(array))))
+        setattr(rows, name, ctypes.pointer(view(np.asarray(array), ConstArray)))
     return rows
 
 

@@ -55,6 +55,9 @@ extern "C" {
 #define FASTPE_ZERO {0}
 #endif
 
+/* Each enumeration has one number below 0, which no function takes or returns: that makes it signed, as the int32_t of
+ * fields and arguments are. */
+
 /* The version of the library, as FASTPE_VERSION. Thread-safe. */
 FASTPE_API int32_t fastpe_version(void);
 
@@ -65,6 +68,7 @@ FASTPE_API const char* fastpe_instruction_set(void);
 
 typedef int32_t fastpe_status;
 enum fastpe_status_code {
+  FASTPE_STATUS_INVALID = -1,
   FASTPE_OK = 0,
   FASTPE_INVALID_VALUE = 1, /* a number, a shape, strides, memory that is shared */
   FASTPE_INVALID_TYPE = 2,  /* the dtype of an array */
@@ -86,6 +90,7 @@ FASTPE_API const char* fastpe_error_argument(void);
 /* ---- Arrays */
 
 enum fastpe_dtype {
+  FASTPE_DTYPE_INVALID = -1,
   FASTPE_FLOAT32 = 1,
   FASTPE_FLOAT64 = 2,
   FASTPE_FLOAT16 = 3,  /* bits of IEEE 754's binary16 */
@@ -107,25 +112,34 @@ enum fastpe_dtype {
  * written must have no two elements in the same place, and share no memory with other arrays of the call. Axes of
  * length 0 are fine everywhere. */
 typedef struct fastpe_array {
-  void* data;                   /* the element whose indices are all 0; only outputs are written */
+  void* data;                   /* the element whose indices are all 0 */
   const int64_t* shape;         /* [ndim] */
   const int64_t* strides_bytes; /* [ndim], or NULL: contiguous, the last axis fastest */
   int32_t ndim;
   int32_t dtype; /* fastpe_dtype */
 } fastpe_array;
 
+/* An array that is only read, with the same fields. */
+typedef struct fastpe_const_array {
+  const void* data;
+  const int64_t* shape;
+  const int64_t* strides_bytes;
+  int32_t ndim;
+  int32_t dtype;
+} fastpe_const_array;
+
 /* Where the rows of a call are, and which of them are valid. What is not needed is 0 or NULL. In an array [B, .., L,
  * C], the first axis that is not the sequence is the batch B. */
 typedef struct fastpe_rows {
-  int64_t offset;                 /* row l is at position offset + l; a convention may count from 1 or 2 */
-  const fastpe_array* offsets;    /* integers [B]: an offset for each sequence */
-  const fastpe_array* positions;  /* [L] or [B, L], integers, float32 or float64: explicit positions. With
-                                     frequency_axes, [L, C] or [B, L, C]: the coordinates of each row */
-  const fastpe_array* valid;      /* FASTPE_BOOL [L] or [B, L]: true where valid. Only valid rows are counted */
-  const fastpe_array* lengths;    /* integers [B]: how many rows of each sequence are valid, from the first one on */
-  const fastpe_array* cu_seqlens; /* integers [N + 1]: where each of N packed sequences starts, and the end. There is no
-                                     batch then, and `offsets` is [N] */
-  int64_t reserved[4];            /* 0 */
+  int64_t offset;                      /* row l is at position offset + l; a convention may count from 1 or 2 */
+  const fastpe_const_array* offsets;   /* integers [B]: an offset for each sequence */
+  const fastpe_const_array* positions; /* [L] or [B, L], integers, float32 or float64: explicit positions. With
+                                          frequency_axes, [L, C] or [B, L, C]: the coordinates of each row */
+  const fastpe_const_array* valid;     /* FASTPE_BOOL [L] or [B, L]: true where valid. Only valid rows are counted */
+  const fastpe_const_array* lengths; /* integers [B]: how many rows of each sequence are valid, from the first one on */
+  const fastpe_const_array* cu_seqlens; /* integers [N + 1]: where each of N packed sequences starts, and the end. There
+                                           is no batch then, and `offsets` is [N] */
+  int64_t reserved[4];                  /* 0 */
 } fastpe_rows;
 
 /* Each function below takes `rows`, which may be NULL for positions 0, 1, 2 .., and `num_threads`: at most this many,
@@ -147,6 +161,7 @@ typedef struct fastpe_rows {
 
 /* Named after implementations, as in Python; docs/conventions.md says which systems have which. */
 enum fastpe_convention {
+  FASTPE_CONVENTION_INVALID = -1,
   FASTPE_VASWANI = 1,
   FASTPE_CONCAT = 2,
   FASTPE_X_TRANSFORMERS = 3,
@@ -172,6 +187,7 @@ typedef struct fastpe_encoding_options {
   const double* frequencies; /* radians per position, instead of base and freq_scale; or NULL */
   int64_t frequency_count;   /* of `frequencies`: one for each pair of columns */
   int32_t convention;        /* fastpe_convention */
+  int32_t reserved_int32;    /* 0 */
   int64_t reserved[4];       /* 0 */
 } fastpe_encoding_options;
 
@@ -191,29 +207,31 @@ FASTPE_API fastpe_status fastpe_encoding_warm_up(const fastpe_encoding* encoding
 FASTPE_API fastpe_status fastpe_encode(const fastpe_encoding* encoding, const fastpe_array* out,
                                        const fastpe_rows* rows, int32_t num_threads);
 
-/* out = x * scale + alpha * PE. `out` has the shape and dtype of x; NULL, or x itself, changes x in place. Columns are
- * the last axis, d_model of them; `seq_axis` is the sequence, usually -2, the last axis but one. Rows that are not
- * valid stay, or are copied. Thread-safe. */
+/* out = x * scale + alpha * PE. `out` has the shape and dtype of x; NULL, or x itself, changes x in place, and x is not
+ * written otherwise. Columns are the last axis, d_model of them; `seq_axis` is the sequence, usually -2, the last axis
+ * but one. Rows that are not valid stay, or are copied. Thread-safe. */
 FASTPE_API fastpe_status fastpe_add(const fastpe_encoding* encoding, const fastpe_array* x, const fastpe_array* out,
                                     int32_t seq_axis, const fastpe_rows* rows, double scale, double alpha,
                                     int32_t num_threads);
 
 /* The same with rows of a learned table, [max_len, d_model] of the dtype of x: position p has row p, and other
  * positions are refused. Thread-safe. */
-FASTPE_API fastpe_status fastpe_add_table(const fastpe_array* table, const fastpe_array* x, const fastpe_array* out,
-                                          int32_t seq_axis, const fastpe_rows* rows, double scale, double alpha,
-                                          int32_t num_threads);
+FASTPE_API fastpe_status fastpe_add_table(const fastpe_const_array* table, const fastpe_array* x,
+                                          const fastpe_array* out, int32_t seq_axis, const fastpe_rows* rows,
+                                          double scale, double alpha, int32_t num_threads);
 
 /* ---- Rotary embeddings */
 
 /* Which columns are rotated together. There is no default: models differ, and the wrong one is wrong in silence. */
 enum fastpe_pairing {
+  FASTPE_PAIRING_INVALID = -1,
   FASTPE_PAIRING_HALVES = 1,     /* k and k + rotary_dim / 2: Llama in transformers, GPT-NeoX; "neox" in ggml */
   FASTPE_PAIRING_INTERLEAVED = 2 /* 2k and 2k + 1: Meta's Llama, and in GGUF files, GPT-J, Flux; "norm" in ggml */
 };
 
 /* The types of a config.json, with its numbers; "default" scales nothing. Fields that a type does not use must be 0. */
 enum fastpe_scaling_type {
+  FASTPE_SCALING_INVALID = -1,
   FASTPE_SCALING_LINEAR = 1,   /* factor */
   FASTPE_SCALING_NTK = 2,      /* factor: of the base, factor^(d / (d - 2)) */
   FASTPE_SCALING_DYNAMIC = 3,  /* factor, original_max_position_embeddings, seq_len */
@@ -227,6 +245,7 @@ enum fastpe_scaling_type {
 
 /* Whether YaRN's ramp begins and ends at whole frequencies, which is "truncate" in a config.json. */
 enum fastpe_truncate {
+  FASTPE_TRUNCATE_INVALID = -1,
   FASTPE_TRUNCATE_YES = 0, /* the default */
   FASTPE_TRUNCATE_NO = 1
 };
@@ -261,6 +280,7 @@ typedef struct fastpe_rotary_options {
   const int32_t* frequency_axes; /* [rotary_dim / 2]: which coordinate each frequency belongs to; NULL: positions are
                                     single numbers. With it, calls take positions only */
   int32_t pairing;               /* fastpe_pairing */
+  int32_t reserved_int32;        /* 0 */
   int64_t reserved[4];           /* 0 */
 } fastpe_rotary_options;
 
@@ -277,6 +297,7 @@ FASTPE_API fastpe_status fastpe_rotary_warm_up(const fastpe_rotary* rotary, int3
 
 /* How cosines and sines are arranged; n is rotary_dim / 2. */
 enum fastpe_table_form {
+  FASTPE_TABLES_INVALID = -1,
   FASTPE_TABLES_HALVES = 1,   /* two arrays, cos [.., n] and sin [.., n] */
   FASTPE_TABLES_TILE = 2,     /* two arrays [.., 2n], each set of columns twice: what rotate_half takes */
   FASTPE_TABLES_REPEAT = 3,   /* two arrays [.., 2n], each column twice */
@@ -297,8 +318,8 @@ FASTPE_API fastpe_status fastpe_tables(const fastpe_rotary* rotary, int32_t form
 /* Rotates `count` arrays, usually queries and keys: [B, heads, L, head_dim] with a `seq_axis` of -2,
  * [B, L, heads, head_dim] with -3, or [L, heads, head_dim] with -3 and no batch. Arrays have the same dtype and length;
  * heads may differ. The first rotary_dim columns of a head are rotated, the others stay. `out` has as many arrays, of
- * the shapes and dtypes of x; NULL, or x itself, changes x in place. An `inverse` of 1 rotates back, 0 does not. Rows
- * that are not valid stay, or are copied. Thread-safe. */
+ * the shapes and dtypes of x; NULL, or x itself, changes x in place, and x is not written otherwise. An `inverse` of 1
+ * rotates back, 0 does not. Rows that are not valid stay, or are copied. Thread-safe. */
 FASTPE_API fastpe_status fastpe_rotate(const fastpe_rotary* rotary, const fastpe_array* x, const fastpe_array* out,
                                        int32_t count, int32_t seq_axis, const fastpe_rows* rows, int32_t inverse,
                                        int32_t num_threads);
@@ -308,17 +329,17 @@ FASTPE_API fastpe_status fastpe_rotate(const fastpe_rotary* rotary, const fastpe
  * coordinates. `rows` may only say which rows are valid. The attention factor stays in the keys as it is. Thread-safe.
  */
 FASTPE_API fastpe_status fastpe_shift(const fastpe_rotary* rotary, const fastpe_array* x, const fastpe_array* out,
-                                      int32_t count, int32_t seq_axis, const fastpe_array* by, const fastpe_rows* rows,
-                                      int32_t num_threads);
+                                      int32_t count, int32_t seq_axis, const fastpe_const_array* by,
+                                      const fastpe_rows* rows, int32_t num_threads);
 
 /* As fastpe_rotate, by cosines and sines of the caller's: [rows, pairs] each, float32 or of the dtype of x. Position p
  * has row p, and other positions are refused. Or [B, L, pairs], a row for each row of x; `rows` may then say which are
  * valid, and nothing else. `head_dim` is the columns of a head where only a part of it is rotated; 0: 2 * pairs.
  * Thread-safe. */
-FASTPE_API fastpe_status fastpe_rotate_by_tables(const fastpe_array* cos, const fastpe_array* sin, int32_t pairing,
-                                                 int64_t head_dim, const fastpe_array* x, const fastpe_array* out,
-                                                 int32_t count, int32_t seq_axis, const fastpe_rows* rows,
-                                                 int32_t inverse, int32_t num_threads);
+FASTPE_API fastpe_status fastpe_rotate_by_tables(const fastpe_const_array* cos, const fastpe_const_array* sin,
+                                                 int32_t pairing, int64_t head_dim, const fastpe_array* x,
+                                                 const fastpe_array* out, int32_t count, int32_t seq_axis,
+                                                 const fastpe_rows* rows, int32_t inverse, int32_t num_threads);
 
 #ifdef __cplusplus
 }
