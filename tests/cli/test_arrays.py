@@ -234,7 +234,7 @@ def test_hostile_headers(data: bytes, capsys: Capture) -> None:
 def test_objects_are_refused_by_their_header(descr: str, capsys: Capture) -> None:
     Path("x.npy").write_bytes(header(fields("(1, 1)", descr)) + bytes(8))
     for command in ("add x.npy -o y.npy", "add x.npy --in-place", "embed x.npy x.npy -o y.npy", "identify x.npy"):
-        refused(command, capsys, "x.npy cannot be used as a .npy file: it has 8 bytes of")
+        refused(command, capsys, "x.npy has Python objects")
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ import typer
 import fastpe
 from fastpe._arguments import shown
 from fastpe._cli import embeddings, options, plot, tables
+from fastpe._cli.add import add
 from fastpe._errors import refused
 
 
@@ -103,7 +104,7 @@ app = typer.Typer(
 _examples: dict[Callable[..., None], str] = {
     embeddings.encode: "encode --rows 512 --d-model 768 --convention fairseq -o pe.npy",
     embeddings.embed: "embed ids.npy vocabulary.npy --scale 27.71 -o embeddings.npy",
-    embeddings.add: "add rows.parquet --key embeddings -o rows-with-positions.parquet",
+    add: "add rows.parquet --key embeddings -o rows-with-positions.parquet",
     embeddings.resize: "resize table.npy --shape 24x24 --convention dinov2 --class-tokens 1 -o resized.npy",
     tables.tables: "tables --config config.json --rows 4096 --dtype float16 -o cache.npz",
     tables.identify: "identify model.safetensors --key encoder.embed_positions.weight",

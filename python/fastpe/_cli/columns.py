@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow
 from pyarrow import compute, ipc, parquet, types
 
-from fastpe._cli.messages import CommandError, naming, progress
+from fastpe._cli.messages import CommandError, OptionError, naming, progress
 from fastpe._cli.options import Addition
 from fastpe._cli.target import new_file
 
@@ -21,10 +21,9 @@ _group_bytes = 32 << 20
 def add(stream: IO[bytes], addition: Addition) -> None:
     """Add a record batch at a time."""
     name, output = addition.source, addition.output
-    if output is None or addition.dtype is not None or addition.seq_axis != -2:
-        raise CommandError(
-            f"{name} is a table, for which --in-place, --dtype and --seq-axis cannot be given; write a new one with -o"
-        )
+    if output is None or addition.in_place or addition.dtype is not None or addition.seq_axis != -2:
+        found = f"{name} is a table, for which --in-place, --dtype and --seq-axis cannot be given"
+        raise OptionError(f"{found}; write a new one with -o, or with --output-dir")
     with naming(name, "a Parquet or Arrow file"):
         schema, batches, writer_of, suffixes = _opened(stream, addition.quiet)
     place, levels = _column(schema, addition)
@@ -63,8 +62,11 @@ def _column(schema: Any, addition: Addition) -> tuple[int, int]:
     if len(places) != 1 or len(keys) > 1 or not levels[places[0]]:
         columns = ", ".join(f"{field.name} of {field.type}" for field in schema)
         given = f"--key is {' and '.join(keys)}, and " if keys else ""
-        expected = "expected one that has lists of floats; choose it with --key NAME"
-        raise CommandError(f"{given}{addition.source} has the columns {columns}, {expected}")
+        found = f"{given}{addition.source} has the columns {columns}, expected one that has lists of floats"
+        if not any(levels):
+            raise (OptionError if keys else CommandError)(f"{found}; write the embeddings as such a column")
+        choice = " or ".join(f"--key {name}" for name, level in zip(schema.names, levels, strict=True) if level)
+        raise (OptionError if keys else CommandError)(f"{found}; give {choice}")
     return places[0], levels[places[0]]
 
 

@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""``fastpe encode``, ``embed`` and ``add``, which make arrays a block at a time, and ``fastpe resize``."""
+"""``fastpe encode`` and ``embed``, which make arrays a block at a time, and ``fastpe resize``."""
 
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Iterator
 from typing import Annotated, Any
 
@@ -13,7 +12,7 @@ import typer
 
 from fastpe import resize_conventions, resize_table
 from fastpe._cli import npy, options
-from fastpe._cli.messages import CommandError, OptionError, library
+from fastpe._cli.messages import CommandError
 from fastpe._cli.target import open_regular
 
 
@@ -90,7 +89,7 @@ def resize(
     ],
     class_tokens: Annotated[int, options.option("Rows in front that belong to no cell.", "N", min=0)] = 0,
     trained_shape: Annotated[
-        str | None, options.option("The grid of TABLE, if it is no square.", "HxW", parser=options.grid_shape)
+        str | None, options.option("The grid of TABLE, if it is not a square.", "HxW", parser=options.grid_shape)
     ] = None,
     dtype: options.NewDtype = None,
     no_clobber: options.NoClobber = False,
@@ -108,50 +107,3 @@ def resize(
     name: Any = convention
     resized = resize_table(table, grid, convention=name, trained_shape=trained, class_tokens=class_tokens)
     npy.write(output, resized.shape, resized.dtype, [resized], no_clobber, quiet)
-
-
-def add(
-    source: Annotated[str, typer.Argument(metavar="IN", help="A .npy, .parquet or .arrow file, or a .zarr store.")],
-    output: Annotated[str | None, options.option("The file to write.", "OUT", "-o", "--output")] = None,
-    in_place: Annotated[bool, options.option("Change the .npy file itself.", None, "--in-place")] = False,
-    key: Annotated[list[str] | None, options.option("A table's column, or a store's array.", "NAME")] = None,
-    seq_axis: Annotated[int, options.option("The axis of the sequence.", "AXIS")] = -2,
-    scale: options.Scale = 1.0,
-    alpha: options.Alpha = 1.0,
-    convention: options.Convention = "vaswani",
-    base: options.Base = None,
-    offset: options.Offset = 0,
-    dtype: options.NewDtype = None,
-    no_clobber: options.NoClobber = False,
-    quiet: options.Quiet = False,
-) -> None:
-    """Add the encoding to embeddings in a file.
-
-    The file may be larger than memory. A new file appears when it is complete. A run with --in-place that is stopped leaves the file partly changed.
-    """
-    if in_place == (output is not None) or (in_place and no_clobber):
-        given = "--no-clobber was given, and it is for -o" if output is None else "-o and --in-place were both given"
-        given = given if in_place else "neither -o OUT nor --in-place was given"
-        raise OptionError(f"{given}; give {'only --in-place' if in_place and output is None else 'one of them'}")
-    if output is not None and os.path.exists(output) and os.path.samefile(source, output):
-        raise OptionError(f"-o is {output}, the input; name another file, or change a .npy file with --in-place")
-    factors, new_dtype = {"scale": scale, "alpha": alpha}, dtype and options.dtype_of(dtype)
-    addition = options.Addition(
-        source, output, key or [], seq_axis, factors, convention, base, offset, new_dtype, no_clobber, quiet
-    )
-    if os.path.isdir(source):
-        library("zarr", source)
-        from fastpe._cli import zarr_array
-
-        return zarr_array.add(addition)
-    with open_regular(source, writable=in_place) as stream:
-        start, suffix = stream.read(6), os.path.splitext(source)[1].lower()
-        stream.seek(0)
-        if start[:4] == b"PAR1" or start == b"ARROW1" or suffix in (".parquet", ".arrow", ".feather"):
-            library("pyarrow", source)
-            from fastpe._cli import columns
-
-            return columns.add(stream, addition)
-        if suffix == ".npy":
-            return npy.add(stream, addition)
-    raise CommandError(f"{source} is not a .npy, .parquet, .arrow or .feather file; save its array with numpy.save")

@@ -62,7 +62,7 @@ def naming(name: str, what: str = "") -> Iterator[None]:
                 error.filename = name
         elif what:
             reason = (str(error).splitlines() or [""])[0] or type(error).__name__
-            raise CommandError(f"{name} cannot be used as {what}: {reason}; write it anew") from None
+            raise CommandError(f"{name} cannot be used as {what}: {reason}; save it again") from None
         raise
 
 

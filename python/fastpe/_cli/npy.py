@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import io
 import math
 import os
@@ -14,7 +13,7 @@ import numpy as np
 
 from fastpe._cli.messages import CommandError, OptionError, naming, progress, say
 from fastpe._cli.options import Addition, Array
-from fastpe._cli.target import new_file
+from fastpe._cli.target import new_file, require_only_run
 
 # More than NumPy's own limit for headers that it does not trust.
 _longest_header = 1 << 14
@@ -31,7 +30,9 @@ def read_header(stream: IO[bytes], name: str) -> tuple[tuple[int, ...], bool, np
         shape, fortran_order, dtype = read(start)
         np.broadcast_to(np.empty((), dtype), shape)  # which checks the shape
         size = os.fstat(stream.fileno()).st_size - start.tell()
-        if dtype.hasobject or dtype.itemsize == 0 or math.prod(shape) * dtype.itemsize != size:
+        if dtype.hasobject:
+            raise CommandError(f"{name} has Python objects, expected numbers; save an array of floats")
+        if dtype.itemsize == 0 or math.prod(shape) * dtype.itemsize != size:
             raise ValueError(f"it has {size} bytes of {dtype}, and is of shape {shape}")
         stream.seek(start.tell())
     return shape, fortran_order, dtype
@@ -42,7 +43,7 @@ def read(stream: IO[bytes], name: str, dtype: np.dtype[Any], count: int) -> Arra
     with naming(name, "an array"):
         elements = np.fromfile(stream, dtype, count)
         if elements.size < count:
-            raise CommandError(f"{name} is truncated: it promises more elements than follow; write it anew")
+            raise CommandError(f"{name} is truncated: it promises more elements than follow; save it again")
         return elements
 
 
@@ -86,7 +87,7 @@ def add(stream: IO[bytes], addition: Addition) -> None:
         raise OptionError(f"--key is {addition.keys[0]}, and {name} is one array; leave --key out")
     shape, fortran_order, dtype = read_header(stream, name)
     if fortran_order:
-        remedy = f"save it anew: numpy.save({name!r}, numpy.ascontiguousarray(numpy.load({name!r})))"
+        remedy = f"run numpy.save({name!r}, numpy.ascontiguousarray(numpy.load({name!r})))"
         raise CommandError(f"{name} is in Fortran order, expected C order; {remedy}")
     encoder, axis, result = addition.prepared(shape, dtype)
     first = encoder.convention.first_position + addition.offset
@@ -97,10 +98,10 @@ def add(stream: IO[bytes], addition: Addition) -> None:
             steps = np.arange(rows.start, rows.stop) // math.prod(shape[axis + 1 : -1]) % shape[axis]
             yield encoder.add_(x, positions=first + steps, **addition.factors)
 
+    if addition.in_place and dtype.kind != "V" and dtype != result:
+        raise OptionError(f"--in-place would change {name} from {dtype} to {result}; write a new file with -o")
     if addition.output is not None:
         write(addition.output, shape, result, added(), addition.no_clobber, quiet)
-    elif dtype.kind != "V" and dtype != result:
-        raise OptionError(f"--in-place would change {name} from {dtype} to {result}; write a new file with -o")
     else:
         _replace(stream, added(), name)
         if not quiet:
@@ -108,14 +109,8 @@ def add(stream: IO[bytes], addition: Addition) -> None:
 
 
 def _replace(stream: IO[bytes], pieces: Iterable[Array], name: str) -> None:
-    """Change a file, if no other run does. Windows and some file systems have no such locks."""
-    with contextlib.suppress(ModuleNotFoundError, OSError):
-        import fcntl
-
-        try:
-            fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise CommandError(f"{name} is being changed in place by another run; wait until it has ended") from None
+    """Change a file itself."""
+    require_only_run(stream, name)
     done = 0
     try:
         for piece in pieces:

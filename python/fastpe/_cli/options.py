@@ -59,7 +59,7 @@ Interleaved = Annotated[
 def grid_shape(text: str) -> tuple[int, ...]:
     """The lengths of a grid, as in 24x24."""
     if not re.fullmatch(r"[1-9]\d{0,8}(x[1-9]\d{0,8})?", text):
-        raise typer.BadParameter(f"{text!r} is no height and width; write them as in 24x24")
+        raise typer.BadParameter(f"{text!r} is not a height and a width; write them as in 24x24")
     return tuple(map(int, text.split("x")))
 
 
@@ -70,7 +70,7 @@ def mapping(text: str) -> dict[str, Any]:
     except ValueError as error:
         raise typer.BadParameter(f"{text!r} is not JSON: {error}") from None
     if not isinstance(value, dict):
-        raise typer.BadParameter(f"{text!r} is no mapping; write it as in a config.json")
+        raise typer.BadParameter(f"{text!r} is not a mapping; write it as in a config.json")
     return value
 
 
@@ -130,7 +130,8 @@ class Addition(NamedTuple):
     """What ``fastpe add`` does to an array, whatever file it is in."""
 
     source: str
-    output: str | None
+    output: str | None  # or the file itself
+    in_place: bool
     keys: Sequence[str]
     seq_axis: int
     factors: dict[str, Any]  # scale and alpha
@@ -146,7 +147,10 @@ class Addition(NamedTuple):
         axis = self.seq_axis + len(shape) if self.seq_axis < 0 else self.seq_axis
         if not 0 <= axis < len(shape) - 1:
             wrong = f"{self.source} has shape {list(shape)}, and --seq-axis is {self.seq_axis}"
-            raise CommandError(f"{wrong}, expected an axis in front of the columns; save x[None] for a single row")
+            if len(shape) < 2:
+                raise CommandError(f"{wrong}, expected rows and columns; save x[None] for a single row")
+            axes = ", ".join(map(str, range(len(shape) - 1)))
+            raise OptionError(f"{wrong}, expected an axis in front of the columns; give one of {axes}")
         is_bits, is_bfloat16 = found.str[1:] == "V2", self.dtype is not None and self.dtype.name == "bfloat16"
         if found.str[1:] not in ("f2", "f4", "f8") and not (is_bits and is_bfloat16):
             remedy = "token ids need fastpe embed" if found.kind in "iu" else "save it with .astype('float32')"

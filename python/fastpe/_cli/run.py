@@ -52,6 +52,11 @@ def run(arguments: Sequence[str] | None) -> int:
         text, _, guess = said.replace("Value error, ", "").partition("Did you mean ")
         remedy = f"did you mean {guess}" if guess else f"see {context.command_path if context else 'fastpe'} --help"
         text = text.partition(" (Possible options")[0].rstrip(". ")
+        if extra := re.match(r"Got unexpected extra argument\S* \((.*)\)", text):
+            text, remedy = (
+                f"there are more names than this command takes, from {extra[1].split()[0]} on",
+                "run it once for each",
+            )
         message, code = f"error: {text}; {_option_that_was_meant(error, context) or remedy}", 2
     except MemoryError as error:
         message, code = f"error: not enough memory; {str(error) or 'use less'}", 1

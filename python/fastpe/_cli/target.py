@@ -10,7 +10,7 @@ import shutil
 import stat
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 from fastpe._cli.messages import CommandError, OptionError, naming, say
 
@@ -27,6 +27,25 @@ def open_regular(name: str, *, writable: bool = False) -> Iterator[IO[bytes]]:
             raise CommandError(f"{name} is not a regular file, expected one; write what it has into a file")
         with os.fdopen(descriptor, "r+b" if writable else "rb") as stream:
             yield stream
+
+
+def require_only_run(stream: IO[Any], name: str) -> None:
+    """Keep other runs from a file as long as it is open. Windows and some file systems have no such locks."""
+    with contextlib.suppress(ModuleNotFoundError, OSError):
+        import fcntl
+
+        try:
+            fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise CommandError(f"{name} is being changed by another run; wait until it has ended") from None
+
+
+def sync_directory(directory: Path) -> None:
+    """Have names on the disk. Only POSIX can open directories, and needs this."""
+    if os.name == "posix":
+        descriptor = os.open(directory, os.O_RDONLY)
+        os.fsync(descriptor)
+        os.close(descriptor)
 
 
 def _is_held(name: str, final: Path) -> bool:
@@ -49,6 +68,8 @@ def _completed(name: str, suffixes: Iterable[str], kept: str, quiet: bool) -> It
     # A name that ends in a separator has no suffix here.
     if os.path.splitext(name)[1].lower() not in suffixes:
         raise OptionError(f"-o is {name}, expected a name that ends in {' or '.join(suffixes)}")
+    if not final.parent.is_dir():
+        raise CommandError(f"-o is {name}, and the folder {os.path.dirname(name)} does not exist; make it first")
     if kept and os.path.lexists(name):
         raise CommandError(f"-o is {name}, which exists, and {kept}; name another one")
     if final.exists():
@@ -67,10 +88,7 @@ def _completed(name: str, suffixes: Iterable[str], kept: str, quiet: bool) -> It
                     os.replace(partial, final)
             else:
                 os.replace(partial, final)  # which replaces no directory, unless it is empty
-            if os.name == "posix":  # others cannot open directories, and do not need this
-                descriptor = os.open(final.parent, os.O_RDONLY)
-                os.fsync(descriptor)
-                os.close(descriptor)
+            sync_directory(final.parent)
     finally:
         shutil.rmtree(partial, ignore_errors=True)
         partial.unlink(missing_ok=True)

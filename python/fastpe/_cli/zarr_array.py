@@ -14,7 +14,7 @@ import zarr
 from zarr.storage import LocalStore, StorePath
 
 from fastpe._cli import npy
-from fastpe._cli.messages import CommandError, naming, progress
+from fastpe._cli.messages import CommandError, OptionError, naming, progress
 from fastpe._cli.options import Addition
 from fastpe._cli.target import new_directory
 
@@ -28,17 +28,24 @@ _most_chunks = 10_000  # that are read at once, and that one shard has
 def add(addition: Addition) -> None:
     """Write a new store with the array that --key names, or the one that the store is."""
     name, output, store = addition.source, addition.output, Path(addition.source).resolve()
-    if output is None:
-        raise CommandError(f"{name} cannot be changed in place, as only .npy files can; write a new store with -o")
+    if output is None or addition.in_place:
+        raise OptionError(f"{name} cannot be changed in place, as only .npy files can; write a new store with -o")
     if Path(output).resolve().is_relative_to(store):
-        raise CommandError(f"-o is {output}, in the store that is read; name another directory")
+        raise OptionError(f"-o is {output}, in the store that is read; name one outside of it")
     root = store.joinpath(*addition.keys)
     zarr_format = 3 if (root / "zarr.json").is_file() else 2
     names = ["zarr.json"] if zarr_format == 3 else [".zarray", ".zattrs"]
     files = [root / each for each in names if (root / each).is_file() and not (root / each).is_symlink()]
     is_inside = root.resolve() == root and root.is_relative_to(store)
-    if len(addition.keys) > 1 or not is_inside or root / names[0] not in files:
-        raise CommandError(f"{root} is not an array, or a link leads to it; choose an array with one --key NAME")
+    shown, inside = "/".join([name.rstrip("/"), *addition.keys]), "/".join([*addition.keys, "NAME"])
+    kind = OptionError if addition.keys else CommandError
+    group = f"{shown} is a group, expected an array; choose one of its arrays with --key {inside}"
+    if len(addition.keys) > 1 or not is_inside or not root.exists():
+        raise kind(f"{name} has no array {shown}, expected one that no link leads to; choose one with one --key NAME")
+    if (root / ".zgroup").is_file():
+        raise kind(group)
+    if root / names[0] not in files:
+        raise CommandError(f"{shown} is not an array, or a link leads to it; choose an array with one --key NAME")
     with naming(name, _what):
         if any(file.stat().st_size > _largest_metadata_bytes for file in files):
             raise ValueError(f"its metadata have more than {_largest_metadata_bytes} bytes")
@@ -47,12 +54,12 @@ def add(addition: Addition) -> None:
         if not all(isinstance(each, dict) for each in (metadata, metadata.get("attributes", {}), *others)):
             raise ValueError("its metadata are not mappings")
         if "shape" not in metadata or metadata["zarr_format"] != zarr_format:
-            raise CommandError(f"{name} is a group, expected an array; choose one of its arrays with --key NAME")
+            raise kind(group)
         source = _opened(root, metadata)
         unit, units_at_once = _checked(source, name)
     encoder, axis, dtype = addition.prepared(source.shape, source.dtype)
     if dtype != source.dtype.newbyteorder("="):
-        raise CommandError(f"--dtype is {dtype}, and {name} has {source.dtype}, which is kept; leave --dtype out")
+        raise OptionError(f"--dtype is {dtype}, and {name} has {source.dtype}, which is kept; leave --dtype out")
     unit_bytes = math.prod(unit) * dtype.itemsize
     _require_plain_files(root, 2 * unit_bytes + _largest_metadata_bytes)
     sides = (unit[0] * max(1, min(npy.block_bytes // unit_bytes, units_at_once)), *unit[1:])
@@ -89,7 +96,7 @@ def _require_plain_files(root: Path, largest: int) -> None:
             is_plain = path.is_file() and path.stat().st_size <= largest
         if path.is_symlink() or not is_plain:
             found = f"{path} is not a file of at most {largest} bytes, or a directory of such files"
-            raise CommandError(f"{found}; write the store anew")
+            raise CommandError(f"{found}; copy the store without them")
 
 
 def _checked(array: Any, name: str) -> tuple[tuple[int, ...], int]:
@@ -107,7 +114,7 @@ def _checked(array: Any, name: str) -> tuple[tuple[int, ...], int]:
     for codec in (each.get("name") or each["id"] for each in codecs):
         if codec not in _codecs:
             found = f"{name} has the codec {codec}, expected one that only decodes numbers, such as zstd"
-            raise CommandError(f"{found}: others can run code that a chunk holds; write the array anew")
+            raise CommandError(f"{found}: others can run code that a chunk holds; save the array with such a codec")
     unit: tuple[int, ...] = array.shards or array.chunks
     unit_bytes, chunks_of_unit = math.prod(unit) * array.dtype.itemsize, math.prod(unit) // max(chunks, 1)
     if len(unit) > 32 or not 0 < unit_bytes <= _largest_chunk_bytes or not 0 < chunks_of_unit <= _most_chunks:
