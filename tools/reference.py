@@ -26,6 +26,7 @@ METHODS = {
     "PositionalEncoding": "from_config shift warm_up frequencies wavelengths",
     "RotaryEmbedding": "from_config layers_from_config from_layout rotate_ rotate tables shift_ shift warm_up frequencies "
     "wavelengths",
+    "ModelConfig": "to_dict",
     "RotaryLayout": "from_config positions",
 }
 PLOTS = ("heatmap", "waves", "similarity", "float32_error", "rotary_wavelengths")
@@ -33,7 +34,7 @@ PAGES = {
     "encodings": "Sinusoidal encodings: encode add_ add embed timestep_embedding encode_grid encode_coordinates "
     "PositionalEncoding",
     "rotary": "Rotary embeddings: RotaryEmbedding rotate_by_tables_ rotate_by_tables pair_order "
-    "query_scale RotaryLayout",
+    "query_scale RotaryLayout ModelConfig",
     "graphs": "Inputs of exported graphs: text_inputs vision_inputs audio_inputs",
     "presets": "Presets: Convention GridConvention ResizeConvention",
     "other": "Other calls: resize_table resize_taps alibi_slopes relative_buckets identify Identification show_config dask.add "

@@ -242,7 +242,7 @@ def configurations() -> dict[str, type]:
 
 def unknown_types(data: dict[str, Any]) -> list[str]:
     """Model types that no table has: they need a row, or the name of a call, or they are `without`."""
-    tables = ("models", "parts", "layouts", "told", "sinusoids", "sinusoid_parts", "grids", "learned", "without")
+    tables = ("models", "parts", "layouts", "told", "sinusoids", "grids", "learned", "without")
     known = {name for each in tables for name in data[each]}
     return sorted({*configurations()} - known)
 

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from fastpe._attention.alibi import alibi_slopes
     from fastpe._attention.query_scale import query_scale
     from fastpe._attention.relative_buckets import relative_buckets
+    from fastpe._config.model import ModelConfig
     from fastpe._graph.audio import audio_inputs
     from fastpe._graph.text import text_inputs
     from fastpe._graph.vision import vision_inputs
@@ -49,6 +50,7 @@ __all__ = [
     "Convention",
     "GridConvention",
     "Identification",
+    "ModelConfig",
     "PositionalEncoding",
     "ResizeConvention",
     "RotaryEmbedding",
@@ -101,6 +103,7 @@ for _name in {*__all__} & {*globals()}:
 _deferred = {
     "GridConvention": "_grid.convention",
     "Identification": "_identify.answer",
+    "ModelConfig": "_config.model",
     "ResizeConvention": "_grid.resize_conventions",
     "RotaryEmbedding": "_rotary.embedding",
     "RotaryLayout": "_layouts.layouts",  # a layout is found among those that are listed

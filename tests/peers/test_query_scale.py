@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import fastpe
-from fastpe._config.model_types import table
+from fastpe._config.tables import table
 
 pytestmark = [pytest.mark.peers, pytest.mark.filterwarnings("ignore")]
 

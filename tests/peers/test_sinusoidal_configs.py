@@ -22,7 +22,7 @@ import numpy.typing as npt
 import pytest
 
 import fastpe
-from fastpe._config.model_types import table
+from fastpe._config.tables import table
 
 pytestmark = [pytest.mark.peers, pytest.mark.filterwarnings("ignore")]
 

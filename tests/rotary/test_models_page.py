@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import pytest
 
 import fastpe
-from fastpe._config.model_types import table as _table
+from fastpe._config.tables import table as _table
 
 from ..oracles import docs_pages
 from ..oracles.configs import with_layers

@@ -14,6 +14,7 @@ import numpy.typing as npt
 from fastpe._arguments import integer, names_keywords, numbers
 from fastpe._config.layer_types import LayerType
 from fastpe._config.layers import Model
+from fastpe._config.model import ModelConfig
 from fastpe._config.rope import entry_of, read_number, trained_length, wrong
 from fastpe._errors import refused
 
@@ -22,7 +23,10 @@ _exact = decimal.Context(prec=60)
 
 @names_keywords
 def query_scale(
-    config: Mapping[str, Any] | str | os.PathLike[str], positions: npt.ArrayLike, *, layer: int | None = None
+    config: Mapping[str, Any] | str | os.PathLike[str] | ModelConfig,
+    positions: npt.ArrayLike,
+    *,
+    layer: int | None = None,
 ) -> npt.NDArray[np.float64]:
     """Compute the factor of a model's queries beyond ``1 / sqrt(d)``, where it depends on lengths or positions.
 
@@ -30,7 +34,7 @@ def query_scale(
 
     Parameters
     ----------
-    config : mapping or path
+    config : mapping, path or ModelConfig
         The dictionary of a model's config.json, or the path of this file.
     positions : int or array_like
         The positions of the queries; an int is a number of positions, from 0 on.

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import importlib.resources
 import itertools
 import json
 import os
@@ -28,6 +27,8 @@ def path_text(path: Path) -> str:
 
 def packaged(name: str) -> dict[str, Any]:
     """What a JSON file of this package has."""
+    import importlib.resources  # only some calls need it
+
     file = importlib.resources.files("fastpe").joinpath(f"_config/{name}")
     return json.loads(file.read_text("utf-8"))  # type: ignore[no-any-return]
 
@@ -54,7 +55,7 @@ def load(config: Json | str | os.PathLike[str]) -> Json:
         raise refused(FileNotFoundError, "config", f"is {name!r}, which is not a file", remedy=remedy)
     if not os.path.isfile(name):  # to open a pipe would wait for its writer
         raise refused(ValueError, "config", f"is {name!r}, a pipe or a device", "a file")
-    with open(name, encoding="utf-8") as file:
+    with open(name, encoding="utf-8-sig") as file:
         try:
             loaded = json.load(file)
         except RecursionError:

@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 
 from fastpe._arguments import shown
 from fastpe._config.file import Json, path_text
-from fastpe._config.model_types import ModelType, table
 from fastpe._config.rope import read_size, rope_mapping
+from fastpe._config.tables import ModelType, table
 from fastpe._errors import refused
 
 _type_keys = ("layer_types", "layers_block_type")

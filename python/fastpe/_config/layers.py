@@ -15,15 +15,16 @@ from collections.abc import Mapping
 from typing import Any
 
 from fastpe._arguments import flag, shown, text
-from fastpe._config.file import Json, load
+from fastpe._config.file import Json
 from fastpe._config.layer_types import LayerType, has_types, is_rotated, layer_types, number_of_layers
-from fastpe._config.model_types import Found, find_model
+from fastpe._config.model import ModelConfig, model_of, part_of
 from fastpe._config.rope import Rope, entries_of, read_number, read_rope, with_mscale, wrong
+from fastpe._config.rows import Found, find_model
 from fastpe._config.unread import refuse_unread
 from fastpe._errors import refused
 from fastpe._rotary.scaling import axes_of, read_rotary_dim, read_scaling
 
-Source = Json | str | os.PathLike[str]
+Source = Json | str | os.PathLike[str] | ModelConfig
 
 
 class Model:
@@ -34,21 +35,21 @@ class Model:
         pairing = flag("interleaved", self.given["interleaved"]) if "interleaved" in self.given else None
         if "rotary_dim" in self.given:
             self.given["rotary_dim"] = read_rotary_dim(self.given["rotary_dim"])
-        found = find_model(load(config), pairing)
+        found = find_model(model_of(config), pairing)
         if {"base", "scaling"} <= {*self.given}:
-            found = found._replace(config=_without_mapping(found.config, "rotary_dim" in self.given))
+            found = found._replace(part=_without_mapping(found.part, "rotary_dim" in self.given))
         self.found: Found = found
         _require_rotary(found)
         self._own = _own_values(found)
         self._has_lists = any(isinstance(found.config.get(key), (list, tuple)) for key in found.model.read_keys())
         self._ropes: dict[Any, Rope] = {}
-        layers = layer_types(*found[:2])
+        layers = layer_types(found.config, found.model)
         null = {layer.name for layer in layers if self._is_null(layer.name)}
         self.layers = [layer._replace(is_rotated=layer.is_rotated and layer.name not in null) for layer in layers]
 
     def of_type(self, name: str) -> list[LayerType]:
         """The layers of one type; one without an index where the file has none, and the type is known."""
-        config, row = self.found[:2]
+        config, row = self.found.config, self.found.model
         same = [layer for layer in self.layers if name in (layer.name, row.entries.get(layer.name))]
         types = [layer.name for layer in self.layers]
         entries = entries_of(config, row, types)
@@ -77,7 +78,7 @@ class Model:
 
     def _is_null(self, name: str) -> bool:
         """Whether the entry of this type of layers, in the file or in the row, says that they are not rotated."""
-        config, model = self.found[:2]
+        config, model = self.found.config, self.found.model
         name = model.entries.get(name, name)
         return (entries_of(config, model, [name]) or model.layers).get(name, {}) is None
 
@@ -85,7 +86,7 @@ class Model:
 def read_layers(config: Source, seq_len: int | None, mrope: bool, given: Json) -> list[dict[str, Any] | None]:
     """The arguments of each layer's `RotaryEmbedding`, None where it is not rotated."""
     model = Model(config, given)
-    if number_of_layers(*model.found[:2]) is None:
+    if number_of_layers(model.found.config, model.found.model) is None:
         key = model.found.model.names_of("num_hidden_layers")[0]
         raise wrong(key, "is missing, the number of layers", remedy="write it")
     made = [_arguments(model, layer, seq_len, mrope) if layer.is_rotated else None for layer in model.layers]
@@ -124,13 +125,15 @@ def _unlike(layer_type: str | None, chosen: list[LayerType], rotated: list[Layer
     return refused(ValueError, "layer_type", f"{given}, and {which} {what}", remedy=remedy)
 
 
-def _without_mapping(config: Json, has_width: bool) -> Json:
+def _without_mapping(part: ModelConfig, has_width: bool) -> ModelConfig:
     """The config where only the rotated part of its rope mapping counts; one for each type of layers may have several."""
+    config = part._json
     given = config.get("rope_scaling") or config.get("rope_parameters") or {}
     if not isinstance(given, Mapping) or (not has_width and any(isinstance(each, Mapping) for each in given.values())):
-        return config
+        return part
     share = given.get("partial_rotary_factor", config.get("partial_rotary_factor"))
-    return {**config, "rope_scaling": None, "rope_parameters": None, "partial_rotary_factor": share}
+    changed = {**config, "rope_scaling": None, "rope_parameters": None, "partial_rotary_factor": share}
+    return part_of(changed, part._path)
 
 
 def _require_rotary(found: Found) -> None:

@@ -16,7 +16,8 @@ from typing import Any, NamedTuple
 
 from fastpe._arguments import flag, integer, shown
 from fastpe._config.file import Json, Path, path_text
-from fastpe._config.model_types import Found, ModelType, other_models, table
+from fastpe._config.rows import Found, other_models
+from fastpe._config.tables import ModelType, table
 from fastpe._errors import refused
 from fastpe._rotary.scaling import common_keys, is_known_type, lengths
 

@@ -14,8 +14,8 @@ from typing import Any
 
 from fastpe._arguments import shown
 from fastpe._config.file import Json, Path, packaged, path_text
-from fastpe._config.model_types import Found
 from fastpe._config.rope import Rope, value_of, written_name
+from fastpe._config.rows import Found
 from fastpe._errors import refused
 
 _word = re.compile(r"rope|rotary|theta|yarn|(^|_)ntk|nope|mscale|alibi")
@@ -67,7 +67,7 @@ def refuse_unread(found: Found, given: Json, ropes: Sequence[Rope]) -> None:
     keys = [*_unread(found.config, read)]
     if "rotary_dim" not in given and any(_divides(rope) for rope in ropes):
         keys += [((key,), found.config[key]) for key in found.config if key in _table()["sizes"] - read]
-    for level in found.outer:
+    for level in (each._json for each in found.outer):
         # What a part of the config says again is that part's.
         also = {name: value for name, value in level.items() if found.config.get(name) != value}
         keys += _unread(also, {"max_period"})

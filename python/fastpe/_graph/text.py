@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from fastpe._arguments import bools, largest_position, names_keywords, shown
 from fastpe._config.file import Json, load
-from fastpe._config.model_types import table
+from fastpe._config.tables import table
 from fastpe._errors import refused
 from fastpe._graph.model import Array, integer_array, text_model
 from fastpe._graph.numberings import numberings

@@ -10,8 +10,9 @@ from typing import Any
 import numpy.typing as npt
 
 from fastpe._arguments import flag, names_keywords
-from fastpe._config.file import load
-from fastpe._config.model_types import is_image_encoder, refuse_known, table
+from fastpe._config.model import ModelConfig, model_of
+from fastpe._config.rows import refusal
+from fastpe._config.tables import table
 from fastpe._errors import refused
 from fastpe._layouts.numbering import stored
 from fastpe._layouts.positions import position_ids, segments_text
@@ -76,12 +77,14 @@ class RotaryLayout(Preset):
 
     @classmethod
     @names_keywords
-    def from_config(cls, config: Mapping[str, Any] | str | os.PathLike[str], *, vision: bool = False) -> "RotaryLayout":
+    def from_config(
+        cls, config: Mapping[str, Any] | str | os.PathLike[str] | ModelConfig, *, vision: bool = False
+    ) -> "RotaryLayout":
         """Find the layout by which the model of a config.json rotates.
 
         Parameters
         ----------
-        config : mapping or path
+        config : mapping, path or ModelConfig
             The dictionary of a config.json or its ``vision_config``, or the path of this file.
         vision : bool, optional
             Whether the encoder of images is meant, and not the text among them.
@@ -105,28 +108,24 @@ class RotaryLayout(Preset):
         >>> fastpe.RotaryLayout.from_config(config), fastpe.RotaryLayout.from_config(config, vision=True)
         (fastpe.rotary_layouts['qwen2_vl'], fastpe.rotary_layouts['qwen2_vl_vision'])
         """
-        whole = load(config)
-        model_type, names = whole.get("model_type"), {**table()["layouts"]}
-        if flag("vision", vision) or is_image_encoder(whole):
-            part = whole if is_image_encoder(whole) else whole.get("vision_config")
-            if not isinstance(part, Mapping):
-                raise refused(ValueError, "config", "has no vision_config", "the config.json of a model with images")
-            # Some files name the whole model there, or nothing.
-            own = part.get("model_type")
-            model_type = own if own in names else f"{own or model_type}_vision"
+        given, data = model_of(config), table()
+        encoder = given.vision if flag("vision", vision) or given.vision is given else None
+        if encoder is None and vision:
+            raise refused(ValueError, given._place(), "has no vision_config", "the config.json of a model with images")
+        if encoder is not None:
+            # Some files name the whole model there.
+            own = encoder._known_type or ""
+            names = [own, f"{own}_vision"]
+            found, levels = data["layouts"], [encoder]
         else:
-            names |= {f"{name}{end}": [text] for name, text in table()["text_layouts"].items() for end in ("", "_text")}
-        layout, *remarks = names.get(str(model_type), [None])
-        found = "is missing" if model_type is None else f"is {model_type!r}"
+            found, levels = data["text_layouts"], [*given._to_text(must_end=False)]
+            names = [(level._known_type or "").removesuffix("_text") for level in levels]
+        layout, *remarks = next(([*found[name]] for name in names if name in found), [""])
         if remarks:
             remedy = f"use fastpe.rotary_layouts[{layout!r}], {', '.join(remarks)}"
-            raise refused(ValueError, "model_type", found, remedy=remedy)
-        if layout is None:
-            refuse_known(str(model_type), whole)
-            known = model_type in table()["models"] or model_type in table()["parts"]
-            remedy = "use RotaryEmbedding.from_config" if known else "print(fastpe.rotary_layouts) lists the layouts"
-            found += ", and nothing else names a layout" if model_type is None else ", which has no layout"
-            raise refused(ValueError, "model_type", found, remedy=remedy)
+            raise refused(ValueError, levels[0]._place("model_type"), f"is {names[0]!r}", remedy=remedy)
+        if not layout:
+            raise refusal(levels[-1], "layout")
         return listed(cls, layout)
 
     def positions(

@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from fastpe import _core
 from fastpe._arguments import flag, given_frequencies, integer, leave_out, names_keywords, number, numbers
+from fastpe._config.model import ModelConfig
 from fastpe._encoder_base import EncoderBase
 from fastpe._errors import refused
 from fastpe._layouts.layout import RotaryLayout
@@ -245,7 +246,7 @@ class RotaryEmbedding(EncoderBase, _core.Rotary):
     @names_keywords
     def from_config(
         cls,
-        config: Mapping[str, Any] | str | os.PathLike[str],
+        config: Mapping[str, Any] | str | os.PathLike[str] | ModelConfig,
         *,
         layer_type: str | None = None,
         seq_len: int | None = None,
@@ -263,7 +264,7 @@ class RotaryEmbedding(EncoderBase, _core.Rotary):
 
         Parameters
         ----------
-        config : mapping or path
+        config : mapping, path or ModelConfig
             The dictionary of a config.json, or the path of this file. If a model also has parts for images or sound,
             its ``text_config`` is read.
         layer_type : str, optional
@@ -338,7 +339,7 @@ RotaryEmbedding.layers_from_config(config), which has an entry for each layer, o
     @names_keywords
     def layers_from_config(
         cls,
-        config: Mapping[str, Any] | str | os.PathLike[str],
+        config: Mapping[str, Any] | str | os.PathLike[str] | ModelConfig,
         *,
         seq_len: int | None = None,
         interleaved: bool | None = None,

@@ -23,6 +23,7 @@ from fastpe._arguments import (
     numbers,
     shown,
 )
+from fastpe._config.model import ModelConfig
 from fastpe._encoder_base import EncoderBase
 from fastpe._errors import refused
 from fastpe._names import ConventionName
@@ -145,13 +146,13 @@ class PositionalEncoding(EncoderBase, _core.Encoder):
     @classmethod
     @names_keywords
     def from_config(
-        cls, config: Mapping[str, Any] | str | os.PathLike[str], *, max_len: int | None = None
+        cls, config: Mapping[str, Any] | str | os.PathLike[str] | ModelConfig, *, max_len: int | None = None
     ) -> "PositionalEncoding":
         """Make the encoding of a model from its config.json.
 
         Parameters
         ----------
-        config : mapping or path
+        config : mapping, path or ModelConfig
             The dictionary of a config.json, or the path of this file.
         max_len : int, optional
             As in the constructor.

@@ -1,0 +1,161 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What is known of the language model in a config; and where a call has no answer, what the model has instead."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from fastpe._arguments import model_guess, nearest, shown
+from fastpe._config.file import Json
+from fastpe._config.model import ModelConfig
+from fastpe._config.tables import ModelType, row_of, table
+from fastpe._errors import refused
+
+
+class Found(NamedTuple):
+    """The part of a config that is a language model, what is known of its type, and the levels around it."""
+
+    part: ModelConfig
+    model: ModelType
+    outer: tuple[ModelConfig, ...]
+
+    @property
+    def config(self) -> Json:
+        return self.part._json
+
+
+def find_model(config: ModelConfig, interleaved: bool | None) -> Found:
+    """The model of text in `config`, or the model that it is."""
+    if config.vision is config:
+        raise refusal(config, "rotation")
+    *around, part = config._levels
+    outer = tuple(level for level in around if level._json.keys() - {"model_type"} - part._json.keys())
+    if part._known_type in table()["models"]:
+        return Found(part, row_of(part._known_type), outer)
+    if interleaved is None or is_known(part):
+        raise refusal(part, "rotation")
+    unknown = ModelType(interleaved=interleaved, partial=True, **table()["unknown"])
+    # Where a file has the width of the part, it counts.
+    exact = next((key for key in table()["rotary_dims"] if part._json.get(key) is not None), "")
+    return Found(part, dataclasses.replace(unknown, rotary_dim=exact), outer)
+
+
+def is_known(config: ModelConfig) -> bool:
+    """Whether it is another file than a config.json, or a model of which it is known what it has."""
+    name, data = config._known_type, table()
+    if name is None:
+        return bool(other_file(config._json))
+    return bool(name in data["layouts"] or name in data["told"] or name in data["without"] or use_of(name))
+
+
+def other_file(config: Json) -> str:
+    """What shows that a file without a model_type describes no model."""
+    if isinstance(config.get("model"), Mapping) and "decoder" in config["model"]:
+        return 'has a "model" with a "decoder", as a genai_config.json has'
+    what = {key: what for key, what in table()["other_files"].items() if key in config}
+    return next((f'has no model_type but "{key}", as {each} has' for key, each in what.items()), "")
+
+
+def refusal(config: ModelConfig, wanted: str) -> Exception:
+    """An error to raise where `config` has no "rotation", "sinusoids" or "layout": what it has, and what to call instead."""
+    name, data, place = config._known_type, table(), config._place("model_type")
+    found = "is missing" if name is None else f"is {name!r}"
+    if name is None and (other := other_file(config._json)):
+        return refused(
+            ValueError,
+            config._place(),
+            other,
+            "what a config.json has",
+            remedy="give the config.json of the same model",
+        )
+    if name is None and "_class_name" in config._json:
+        found = f"has no model_type but a _class_name of {shown(config._json['_class_name'])}, as a config of diffusers"
+        remedy = "use fastpe.RotaryLayout.from_config(config), or RotaryEmbedding(rotary_dim, ..)"
+        return refused(ValueError, config._place(), found, remedy=remedy)
+    layout, *remarks = data["layouts"].get(name, data["layouts"].get(f"{name}_vision", [""]))
+    if layout and (name in data["layouts"] or config.vision is config):
+        remedy = (
+            f"use fastpe.RotaryEmbedding.from_layout({layout!r}, head_dim){''.join(f', {each}' for each in remarks)}"
+        )
+        return refused(ValueError, place, f"{found}, whose positions have several coordinates", remedy=remedy)
+    if name in data["told"]:
+        # The first of its sentences whose key the config has.
+        remedy = next(sentence for key, sentence in data["told"][name].items() if not key or config._json.get(key))
+        return refused(ValueError, place, found, remedy=remedy)
+    if other_code := _of_other_code(config):
+        return other_code
+    has = {"rotation": "rotates by one coordinate", "sinusoids": "adds sinusoids", "layout": "has a layout"}[wanted]
+    if name in data["models"] or name in data["parts"]:
+        return refused(
+            ValueError, place, f"{found}, no model that {has}", remedy="use fastpe.RotaryEmbedding.from_config(config)"
+        )
+    use = use_of(name or "")
+    if use or name in data["without"]:
+        otherwise = "leave its queries and keys as they are, or use RotaryEmbedding(rotary_dim, ..) if yours has one"
+        otherwise = otherwise if wanted == "rotation" else "it has no positions that fastpe knows"
+        return refused(ValueError, place, f"{found}, no model that {has}", remedy=use or otherwise)
+    return _unknown(config, wanted, found if name is None else f"{found}, which is not known")
+
+
+def _unknown(config: ModelConfig, wanted: str, found: str) -> Exception:
+    name, data, place = config._known_type or "", table(), config._place("model_type")
+    if wanted == "rotation":
+        found += ", and nothing else in a config says which columns are pairs"
+        remedy = "give interleaved=True for neighbours, or interleaved=False for columns that are half of the width "
+        guess = model_guess(name, [*data["models"], *data["parts"]], quote='"')
+        otherwise = "print(fastpe.rotary_layouts) for models of images and videos"
+        remedy += f"apart{other_models(config._json)}; {guess or otherwise}"
+    elif wanted == "sinusoids":
+        near = nearest(name, data["sinusoids"], 0.7)
+        guess = f'; "{near}" is known: before you take it, compare what both add to embeddings' if near else ""
+        remedy = f"use PositionalEncoding(d_model, convention=..){guess}"
+    else:
+        found, remedy = f"{found}, and names no layout", "print(fastpe.rotary_layouts) lists the layouts"
+    return refused(ValueError, place, found, remedy=remedy)
+
+
+def _of_other_code(config: ModelConfig) -> Exception | None:
+    """An error about keys that the `model_type` does not have in transformers.
+
+    Models with code of their own, such as Jina's and MosaicML's, have the `model_type` of BERT.
+    """
+    name, written = config._known_type or "", config._json
+    if not use_of(name):
+        return None
+    kinds = {key: value for key, value in written.items() if value and re.search("rope|rotary|alibi", str(key))}
+    if written.get("position_embedding_type") in ("alibi", "rope", "rotary"):
+        kinds = {"position_embedding_type": written["position_embedding_type"]}
+    for key, value in kinds.items():
+        found = f"is {name!r}, which has no {key} of {shown(value)} in transformers"
+        remedy = (
+            "use RotaryEmbedding(rotary_dim, ..) if its own code rotates, or add and rotate nothing if it has ALiBi"
+        )
+        if other := table()["other_code"].get(name):
+            remedy += f', or write {{"model_type": {other!r}}} if it is of this family'
+        return refused(ValueError, config._place("model_type"), found, remedy=remedy)
+    return None
+
+
+def use_of(model_type: str) -> str:
+    """The call for a model that adds an encoding, a table or a bias of scores; empty where none is known."""
+    data = table()
+    if model_type in data["sinusoids"]:
+        note = data["sinusoids"].get(model_type, {}).get("note", "")
+        return f"use fastpe.PositionalEncoding.from_config(config){f' for {note}' if note else ''}"
+    if model_type in data["grids"]:
+        return f"use {data['grids'][model_type]}"
+    if model_type in data["learned"]:
+        return f"it adds a learned table: fastpe.add_(x, table=table, {data['learned'][model_type]})"
+    if model_type in data["biases"]:
+        return f"it adds a bias to the scores: {data['biases'][model_type]}"
+    return ""
+
+
+def other_models(config: Json) -> str:
+    """What is said of parts of the config that may be the model that is meant."""
+    models = {name: part for name, part in config.items() if isinstance(part, Mapping) and "model_type" in part}
+    names = [name for name in models if not re.search("vision|image|video|audio", str(name))]
+    return f", or the mapping under {' or '.join(map(repr, names))} if this is your model" if names else ""
