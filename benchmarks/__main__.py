@@ -23,7 +23,7 @@ python -m benchmarks record       measures for 10 minutes at most: benchmarks/re
 python -m benchmarks report       writes benchmarks/README.md, its chart and README.md's rows from all records
 python -m benchmarks compare A B  compares two installations, which take turns, for 3 minutes
 
-It needs pip install '.[bench]', 2 GB of memory and a quiet machine. torch takes part if it is installed; record needs it.
+It needs pip install . --group bench, 2 GB of memory and a quiet machine. torch takes part if it is installed; record needs it.
 """
 
 _smoke = Effort(rounds=1, batch_seconds=0.0, contender_seconds=0.0, fewest_rounds=1)

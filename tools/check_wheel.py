@@ -48,9 +48,11 @@ def complaints_about(path: str) -> Iterator[str]:
     run_time = MUSL_RUN_TIME if "musllinux" in path else RUN_TIME
     yield from (f"{name} does not belong there" for name in names if not ALLOWED.fullmatch(name))
     yield from (f"{name} is not a run-time of the compiler" for name in vendored if not run_time.fullmatch(name))
-    for licence in (*LICENCES, *(GCC_LICENCES if any(name.startswith("lib") for name in vendored) else ())):
-        if not any(name.endswith(f".dist-info/licenses/{licence}") for name in names):
-            yield f"the licence {licence} is missing"
+    has_gcc = any(name.startswith("lib") for name in vendored)
+    for licence in (*LICENCES, *GCC_LICENCES):
+        is_there = any(name.endswith(f".dist-info/licenses/{licence}") for name in names)
+        if is_there != (has_gcc or licence in LICENCES):
+            yield f"the licence {licence} {'does not belong there' if is_there else 'is missing'}"
 
 
 def main() -> int:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Write docs/reference*.md from docstrings, README's table into docs/index.md, and examples/README.md.
 
-The site's build warns if a page does not match. Run python tools/reference.py; it needs pip install -e '.[docs]'.
+The site's build warns if a page does not match. Run python tools/reference.py; it needs pip install -e . --group docs.
 """
 
 from __future__ import annotations

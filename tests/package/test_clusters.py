@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The documentation's recipes for Ray Data and Spark, run as they stand there on a cluster of only this machine.
 
-Run with: ``pip install '.[test,clusters]' && pytest -m clusters tests/package/test_clusters.py``
+Run with: ``pip install '.[test]' --group clusters && pytest -m clusters tests/package/test_clusters.py``
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def names() -> Names:
 @pytest.fixture(scope="module")
 def ray() -> Iterator[Any]:
     if importlib.util.find_spec("ray") is None:
-        pytest.skip("needs Ray: pip install '.[clusters]'")
+        pytest.skip("needs Ray: pip install --group clusters")
     import ray
 
     ray.init(num_cpus=2, include_dashboard=False, object_store_memory=100 << 20, log_to_driver=False)
@@ -58,7 +58,7 @@ def test_ray_data(ray: Any, names: Names) -> None:
 @pytest.fixture
 def spark(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     if importlib.util.find_spec("pyspark") is None:
-        pytest.skip("needs Spark: pip install '.[clusters]'")
+        pytest.skip("needs Spark: pip install --group clusters")
     if shutil.which("java") is None:
         pytest.skip("needs Java, version 17 or later")
     from pyspark.sql import SparkSession

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The documentation's recipes for servers, runtimes and tables, run as they stand there, and the server of examples/ under load.
 
-Run with: ``pip install '.[test,recipes]' && pytest tests/package/test_recipes.py``; more load: add ``-m slow -s``.
+Run with: ``pip install '.[test]' --group recipes && pytest tests/package/test_recipes.py``; more load: add ``-m slow -s``.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ pytestmark = pytest.mark.filterwarnings("ignore")
 def require(*libraries: str) -> None:
     missing = [name for name in libraries if importlib.util.find_spec(name) is None]
     if missing:
-        pytest.skip(f"needs {', '.join(missing)}: pip install '.[recipes]' in a clone")
+        pytest.skip(f"needs {', '.join(missing)}: pip install --group recipes in a clone")
 
 
 @pytest.mark.parametrize("library", ["onnxruntime", "datasets", "polars", "torch.utils.data"])

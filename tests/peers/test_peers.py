@@ -3,7 +3,7 @@
 
 With torch installed first, so that nothing else picks its build:
 
-    pip install -e '.[test,peers]'
+    pip install -e '.[test]' --group peers
     pip install --no-deps timm keras keras-hub      # else they bring torchvision and tensorflow; keras needs the next
     pip install absl-py namex h5py optree
     pytest -m peers tests/peers
