@@ -98,12 +98,6 @@ struct BasicRows : RowsLayout {
     assert(0 <= item && item < item_count && 0 <= l && l < seq_len && column >= 0);
     return data + offset_of(item, l) + column * column_stride_bytes;
   }
-  BasicRows with_columns(const Columns& of_these) const {
-    BasicRows part = *this;
-    part.data += of_these.first * column_stride_bytes;
-    part.columns = of_these.count;
-    return part;
-  }
 };
 using Rows = BasicRows<char>;
 using ConstRows = BasicRows<const char>;
@@ -130,9 +124,6 @@ struct TableView {
   const char* row(std::int64_t index) const {
     assert(0 <= index && index < rows);
     return data + index * row_stride_bytes;
-  }
-  TableView from(std::int64_t column) const {
-    return {data + column * element_bytes(dtype), dtype, rows, row_stride_bytes};
   }
 };
 

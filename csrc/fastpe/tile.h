@@ -16,12 +16,13 @@ struct Access {
   std::int64_t segment_rows = 1;  // of a tile: they are combined with one item after the other
 };
 
-// Rows l .. l + count - 1 of an encoding, and so many columns.
+// Rows l .. l + count - 1 of an encoding, and some of its columns, the first of which stands at `data`.
 struct Tile {
   const char* data;
   std::int64_t row_stride_bytes;
   DType dtype;
-  std::int64_t l, count, columns;
+  std::int64_t l, count;
+  Columns columns;
   const std::int64_t* row_offsets_bytes = nullptr;  // of each row from `data` on; null: rows have a stride
 
   const char* row(std::int64_t at) const {

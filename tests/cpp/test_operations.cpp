@@ -78,7 +78,7 @@ void check_parts(const int* order, const int* out_order, const Make& make, const
                                DType::float32,
                                l,
                                count,
-                               columns,
+                               {0, columns},
                                has_offsets ? offsets_bytes + l : nullptr};
             const Workspace workspace{{false, has_offsets}, scratch};
             Array source = x;
@@ -146,7 +146,8 @@ void check_rows_of_each_item() {
     offsets_bytes[item] = static_cast<std::int64_t>(row) * columns * 4;
     for (std::size_t c = 0; c < columns; ++c) model[item * 5 + c] = x[item * 7 + c] + table[row * columns + c];
   }
-  const Tile rows{reinterpret_cast<const char*>(table.data()), 0, DType::float32, 0, items, columns, offsets_bytes};
+  const Tile rows{
+      reinterpret_cast<const char*>(table.data()), 0, DType::float32, 0, items, {0, columns}, offsets_bytes};
   const Add operation(read_only(single_rows(x, 7)), single_rows(out, 5), items, {}, false);
   CHECK(operation.shape().are_items_rows);
   operation.apply_to_each(rows, {0, items}, {});

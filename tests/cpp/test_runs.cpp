@@ -67,10 +67,10 @@ class AddToZeros final : public Operation {
   void apply(const Tile& tile, const Items& items, const Workspace&) const override {
     for (std::int64_t item = items.begin; item < items.end; ++item) {
       for (std::int64_t l = tile.l; l < tile.l + tile.count; ++l) {
-        for (std::int64_t c = 0; c < tile.columns; ++c) {
+        for (std::int64_t c = 0; c < tile.columns.count; ++c) {
           float number;
           std::memcpy(&number, tile.row(l) + c * 4, 4);
-          row(item, l)[c] += number;
+          row(item, l)[tile.columns.first + c] += number;
         }
       }
     }
@@ -79,9 +79,11 @@ class AddToZeros final : public Operation {
     char* const at = reinterpret_cast<char*>(row(item, l));
     return {DType::float32, {0, real_columns}, at, real_columns * 4, at, real_columns * 4};
   }
-  void write_invalid(std::int64_t item, std::int64_t l, std::int64_t count) const override {
-    for (std::int64_t i = l; i < l + count; ++i) {
-      for (std::int64_t c = 0; c < real_columns; ++c) row(item, i)[c] += of_invalid;
+  void write_invalid(const Items& items, std::int64_t l, std::int64_t count, const Columns& columns) const override {
+    for (std::int64_t item = items.begin; item < items.end; ++item) {
+      for (std::int64_t i = l; i < l + count; ++i) {
+        for (std::int64_t c = 0; c < columns.count; ++c) row(item, i)[columns.first + c] += of_invalid;
+      }
     }
   }
 
@@ -243,13 +245,14 @@ void all_small_shapes() {
         for (std::int64_t seq_len = 0; seq_len <= 7; ++seq_len) {
           const std::vector<Rows> all = placements(batch_rows, seq_len);
           for (const std::int64_t items_per_batch_row : {1, 3}) {
-            for (const unsigned flags : {0U, 1U, 2U, 3U, 4U, 5U, 6U, 7U}) {
+            for (const unsigned flags : {0U, 1U, 2U, 3U, 4U, 5U, 6U, 7U, 8U, 9U, 12U, 13U}) {
               shape.batch_rows = batch_rows;
               shape.items_per_batch_row = items_per_batch_row;
               shape.seq_len = seq_len;
               shape.reads_items = (flags & 1U) != 0;
               shape.targets = (flags & 2U) != 0 ? 1 : 0;
               shape.has_contiguous_columns = (flags & 4U) == 0;
+              shape.most_columns = (flags & 8U) == 0 ? real_columns : 1;
               for (const int threads : {1, 3, 16}) {  // as many shares: with the last, few rows are a work unit
                 shape.bytes_written = threads > 1 ? much : 1;
                 for (const Rows& rows : all) check_run(source, shape, rows, threads);

@@ -21,7 +21,7 @@ constexpr std::int64_t most_tile_bytes = 192 * 1024;
 constexpr std::int64_t segment_bytes_from_memory = 12 * 1024;
 
 void plan_segments(const OperationShape& shape, const BlockShape& blocks, Plan& plan) {
-  const std::int64_t tile_row_bytes = whole_cache_lines(shape.columns * element_bytes(shape.tile_dtype));
+  const std::int64_t tile_row_bytes = whole_cache_lines(shape.columns_at_once() * element_bytes(shape.tile_dtype));
   const std::int64_t segment_bytes = plan.access.prefetch ? segment_bytes_from_memory : l1_cache_bytes() / 8 * 3;
   plan.access.segment_rows =
       shape.is_transposed ? transposed_rows : std::max<std::int64_t>(1, segment_bytes / tile_row_bytes);
@@ -34,7 +34,7 @@ void plan_segments(const OperationShape& shape, const BlockShape& blocks, Plan& 
 
 WorkUnits work_of(const Call& call, const Plan& plan) {
   const OperationShape& shape = call.operation.shape();
-  const std::int64_t row_bytes = std::max<std::int64_t>(1, shape.columns * element_bytes(shape.dtype));
+  const std::int64_t row_bytes = shape.row_bytes_at_once();
   const std::int64_t block_rows = call.source.blocks.rows;
   const bool has_runs = shape.has_contiguous_columns || shape.is_transposed;
   const std::int64_t unit_rows = has_runs ? std::max<std::int64_t>(2 * block_rows, unit_bytes / row_bytes)
@@ -47,10 +47,12 @@ WorkUnits work_of(const Call& call, const Plan& plan) {
     const std::int64_t unit_items = std::max<std::int64_t>(1, unit_rows / block_rows);
     work.slice_items = shape.items() > 8 * unit_items ? unit_items : shape.items();
   }
-  work.slices = (shape.items() + work.slice_items - 1) / work.slice_items;
+  work.columns_at_once = shape.columns_at_once();
+  work.parts = (shape.columns + work.columns_at_once - 1) / work.columns_at_once;
+  work.rows_of_part = (shape.items() + work.slice_items - 1) / work.slice_items * shape.seq_len;
   work.rows_at_once = std::max<std::int64_t>(1, unit_rows / work.slice_items);
   if (shape.is_transposed) {  // as many rows as are transposed at once, or a thread's part of them
-    const std::int64_t of_one_thread = (work.slices * shape.seq_len + plan.threads - 1) / plan.threads;
+    const std::int64_t of_one_thread = (work.parts * work.rows_of_part + plan.threads - 1) / plan.threads;
     work.rows_at_once = std::max(work.rows_at_once, std::min(transposed_rows, of_one_thread));
   }
   return work;

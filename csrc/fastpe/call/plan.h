@@ -20,11 +20,14 @@ struct ScratchLayout {
   std::int64_t tile = 0, operation = 0, bytes = 0;  // the source's part comes first
 };
 
-// How the work is divided: into slices of `slice_items` items. A row of a slice is one row of all its items, and rows
-// are counted through one slice after the other. A work unit is up to `rows_at_once` of them.
+// How the work is divided: into parts of the columns, and each into slices of `slice_items` items. A row of a slice is
+// one row of all its items, and rows are counted through one slice after the other, and one part after the other. A
+// work unit is up to `rows_at_once` of them.
 struct WorkUnits {
+  std::int64_t columns_at_once = 1;
+  std::int64_t rows_of_part = 1;
+  std::int64_t parts = 1;
   std::int64_t slice_items = 1;
-  std::int64_t slices = 1;
   std::int64_t rows_at_once = 1;
 };
 

@@ -22,7 +22,6 @@ class Executor {
       : call_(call),
         plan_(plan),
         operation_(call.operation),
-        columns_(call.operation.shape().columns),
         source_scratch_(scratch),
         tile_(scratch + plan.scratch.tile),
         workspace_{plan.access, scratch + plan.scratch.operation} {
@@ -30,14 +29,27 @@ class Executor {
     assert((plan.strategy == Strategy::read_rows) == (plan.rows_found.data != nullptr));
     assert(plan.strategy != Strategy::make_in_target || operation_.shape().targets > 0);
     assert(plan.strategy != Strategy::make_in_tile || plan.tile_rows > 0);
-    assert(plan.work.slices * plan.work.slice_items >= operation_.shape().items());
+    assert(plan.work.rows_of_part * plan.work.slice_items >= operation_.shape().items() * operation_.shape().seq_len);
     if (plan.strategy != Strategy::read_rows) {
       call.source.start(source_scratch_, operation_.shape().tile_dtype, call.placement.positions.may_revisit());
     }
   }
 
-  // Does rows [begin, end), which are counted through one slice after the other.
+  // Does rows [begin, end), as WorkUnits counts them.
   void execute(std::int64_t begin, std::int64_t end) {
+    const WorkUnits& work = plan_.work;
+    for (std::int64_t part = work.parts == 1 ? 0 : begin / work.rows_of_part; begin < end; ++part) {
+      const std::int64_t first = part * work.rows_of_part, part_end = std::min(end, first + work.rows_of_part);
+      columns_.first = part * work.columns_at_once;
+      columns_.count = std::min(work.columns_at_once, operation_.shape().columns - columns_.first);
+      execute_rows(begin - first, part_end - first);
+      begin = part_end;
+    }
+  }
+
+ private:
+  // Rows that are counted through one slice after the other.
+  void execute_rows(std::int64_t begin, std::int64_t end) {
     const std::int64_t seq_len = operation_.shape().seq_len, slice_items = plan_.work.slice_items;
     while (begin < end) {
       const std::int64_t l = begin % seq_len, count = std::min(end - begin, seq_len - l);
@@ -50,7 +62,6 @@ class Executor {
     }
   }
 
- private:
   void execute_items(const Items& all, std::int64_t l_begin, std::int64_t l_end) {
     if (plan_.reads_at_offsets) return read_at_offsets(all);
     const std::int64_t items_per_batch_row = operation_.shape().items_per_batch_row;
@@ -76,10 +87,11 @@ class Executor {
         if (position < 0 || position >= kept.rows) break;  // see exists()
         waiting_offsets_bytes_[found] = position * kept.row_stride_bytes;
       }
-      const Tile rows{kept.data, 0, kept.dtype, 0, found, columns_, waiting_offsets_bytes_};
+      const Tile rows{data_of(kept), 0, kept.dtype, 0, found, columns_, waiting_offsets_bytes_};
       operation_.apply_to_each(rows, {begin, begin + found}, workspace_);
       begin += found;
-      if (begin < end) operation_.write_invalid(begin++, 0, 1);
+      if (begin < end) write_invalid({begin, begin + 1}, 0, 1);
+      begin = std::min(begin + 1, end);
     }
   }
 
@@ -116,14 +128,17 @@ class Executor {
     const int step = span.is_one_position() ? 0 : span.step == Span::Step::descending ? -1 : 1;
     const std::int64_t offset_bytes = span.position.integer * kept.row_stride_bytes;
     if (span.count >= short_span_rows) {
-      return apply({kept.data + offset_bytes, step * kept.row_stride_bytes, kept.dtype, span.l, span.count, columns_},
-                   items);
+      return apply(
+          {data_of(kept) + offset_bytes, step * kept.row_stride_bytes, kept.dtype, span.l, span.count, columns_},
+          items);
     }
     const std::int64_t first = add_waiting(items, span.l, span.count, most_waiting_offsets);
     for (std::int64_t i = 0; i < span.count; ++i) {
       waiting_offsets_bytes_[first + i] = offset_bytes + step * i * kept.row_stride_bytes;
     }
   }
+
+  const char* data_of(const TableView& kept) const { return kept.data + columns_.first * element_bytes(kept.dtype); }
 
   // The rows [l, l + count) are put behind those that wait for an operation, of which there are at most `most`: the
   // first one's place among them.
@@ -139,7 +154,7 @@ class Executor {
     if (count == 0) return;
     if (plan_.strategy == Strategy::read_rows) {
       const TableView& kept = plan_.rows_found;
-      return apply({kept.data, 0, kept.dtype, waiting_l_, count, columns_, waiting_offsets_bytes_}, items);
+      return apply({data_of(kept), 0, kept.dtype, waiting_l_, count, columns_, waiting_offsets_bytes_}, items);
     }
     apply({tile_, plan_.tile_row_stride_bytes, operation_.shape().tile_dtype, waiting_l_, count, columns_}, items);
   }
@@ -181,14 +196,14 @@ class Executor {
     if (span.count == 1) return make_in_tile(items, one);
     const DType dtype = operation_.shape().tile_dtype;
     apply_waiting(items);
-    write_rows(one, {dtype, {0, columns_}, tile_, plan_.tile_row_stride_bytes});
+    write_rows(one, {dtype, columns_, tile_, plan_.tile_row_stride_bytes});
     apply({tile_, 0, dtype, span.l, span.count, columns_}, items);
   }
 
   void make_in_tile(const Items& items, const Span& rows) {
     const std::int64_t first = add_waiting(items, rows.l, rows.count, plan_.tile_rows);
     const std::int64_t stride_bytes = plan_.tile_row_stride_bytes;
-    write_rows(rows, {operation_.shape().tile_dtype, {0, columns_}, tile_ + first * stride_bytes, stride_bytes});
+    write_rows(rows, {operation_.shape().tile_dtype, columns_, tile_ + first * stride_bytes, stride_bytes});
   }
 
   void apply(const Tile& tile, const Items& items) {
@@ -222,16 +237,16 @@ class Executor {
   }
 
   void write_invalid(const Items& items, std::int64_t l, std::int64_t count) {
-    for (std::int64_t item = items.begin; item < items.end; ++item) operation_.write_invalid(item, l, count);
+    operation_.write_invalid(items, l, count, columns_);
   }
 
   const Call& call_;
   const Plan& plan_;
   const Operation& operation_;
-  const std::int64_t columns_;
   char* const source_scratch_;
   char* const tile_;
   const Workspace workspace_;
+  Columns columns_;
 
   // Rows of short spans, and made rows, wait until the operation can take many at once: offsets of rows that the source
   // has, or the tile's first rows.
@@ -245,7 +260,6 @@ class Executor {
 void run(const Call& call, Interruption* interruption) {
   const OperationShape& shape = call.operation.shape();
   const PositionBounds bounds = check_values(call, interruption);
-  throw_if_interrupted(interruption);  // a call's columns may be done by many small runs
   if (shape.items() == 0 || shape.seq_len == 0 || shape.columns == 0) return;
   const Plan plan = make_plan(call, bounds);
   if (plan.strategy != Strategy::read_rows) {
@@ -257,7 +271,7 @@ void run(const Call& call, Interruption* interruption) {
   const bool is_scratch_small = scratch_bytes <= static_cast<std::int64_t>(sizeof few_bytes);
   if (!is_scratch_small) more_bytes = AlignedBuffer<char>::uninitialized(scratch_bytes);
   char* const scratch = is_scratch_small ? few_bytes : more_bytes.data();
-  const bool completed = parallel_for(plan.work.slices * shape.seq_len, plan.work.rows_at_once, plan.threads,
+  const bool completed = parallel_for(plan.work.parts * plan.work.rows_of_part, plan.work.rows_at_once, plan.threads,
                                       interruption, [&](std::int64_t begin, std::int64_t end, int thread) {
                                         Executor(call, plan, scratch + thread * plan.scratch.bytes).execute(begin, end);
                                         if (plan.access.non_temporal) active_kernels().store_fence();

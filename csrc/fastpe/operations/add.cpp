@@ -23,7 +23,7 @@ Combination combination_of(const Block<char>& out, const Block<const char>& x, c
   c.addend_row_stride_bytes = tile.row_stride_bytes;
   c.addend_offsets_bytes = tile.row_offsets_bytes;
   c.rows = tile.count;
-  c.columns = tile.columns;
+  c.columns = tile.columns.count;
   c.scale = factors.scale;
   c.alpha = factors.alpha;
   c.non_temporal = access.non_temporal;
@@ -43,6 +43,7 @@ OperationShape shape_of_adding(const ConstRows& x, const Rows& out, std::int64_t
   shape.is_in_place = x.data == out.data;
   shape.may_be_non_temporal = !is_new && !shape.is_in_place;
   shape.has_contiguous_columns = shape.has_contiguous_columns && x.has_contiguous_columns();
+  shape.most_columns = std::min(shape.most_columns, most_columns_of(x));
   shape.are_items_rows = shape.has_contiguous_columns && out.seq_len == 1 && out.inner_count == out.item_count &&
                          x.inner_count == x.item_count;
   shape.targets = shape.has_contiguous_columns ? 1 : 0;
@@ -91,19 +92,19 @@ void Add::apply_to_each(const Tile& rows, const Items& items, const Workspace& w
 
 void Add::add_to_item(const Tile& tile, std::int64_t item, const Place& next, const Workspace& workspace) const {
   if (shape_.has_contiguous_columns) {
-    Combination c =
-        combination_of(block_of(out_, item, tile.l), block_of(x_, item, tile.l), tile, factors_, workspace.access);
+    Combination c = combination_of(block_of(out_, item, tile.l, tile.columns.first),
+                                   block_of(x_, item, tile.l, tile.columns.first), tile, factors_, workspace.access);
     set_prefetch(next, workspace.access, c);
     return combine(c, out_.dtype, tile.dtype);
   }
-  const std::int64_t bytes = element_bytes(out_.dtype), columns = tile.columns;
+  const std::int64_t bytes = element_bytes(out_.dtype), first = tile.columns.first, columns = tile.columns.count;
   const std::int64_t end_l = tile.l + tile.count, at_once = shape_.rows_in_scratch();
   const Block<char> scratch{workspace.scratch, columns * bytes, bytes};
   for (std::int64_t l = tile.l; l < end_l; l += at_once) {
     const Tile rows = tile.rows_between(l, std::min(end_l, l + at_once));
-    copy_block(scratch, block_of(x_, item, l), rows.count, columns, bytes);
+    copy_block(scratch, block_of(x_, item, l, first), rows.count, columns, bytes);
     combine(combination_of(scratch, scratch.read_only(), rows, factors_, {}), out_.dtype, tile.dtype);
-    copy_block(block_of(out_, item, l), scratch.read_only(), rows.count, columns, bytes);
+    copy_block(block_of(out_, item, l, first), scratch.read_only(), rows.count, columns, bytes);
   }
 }
 
@@ -123,7 +124,7 @@ void Add::add_to_inner_items(const Tile& tile, const Items& items, const Workspa
 
 void Add::add_to_columns(const Tile& tile, const Items& items, const Workspace& workspace) const {
   const std::int64_t most_columns = cache_line_bytes / element_bytes(tile.dtype);
-  for_each_transposed_part(tile, {0, tile.columns}, most_columns, [&](const Tile& rows, const Columns& columns) {
+  for_each_transposed_part(tile, tile.columns, most_columns, [&](const Tile& rows, const Columns& columns) {
     const Tile transposed = transposed_tile(rows, columns, workspace.scratch);
     for (std::int64_t item = items.begin; item < items.end; ++item) {
       Combination c = combination_of(block_of(out_, item, rows.l, columns.first).transposed(),
@@ -141,9 +142,12 @@ Target Add::target(int /*number*/, std::int64_t item, std::int64_t l) const {
           x_.row(item, l), x_.seq_stride_bytes, factors_.scale,    factors_.alpha};
 }
 
-void Add::write_invalid(std::int64_t item, std::int64_t l, std::int64_t count) const {
+void Add::write_invalid(const Items& items, std::int64_t l, std::int64_t count, const Columns& columns) const {
   if (shape_.is_in_place) return;
-  copy_block(block_of(out_, item, l), block_of(x_, item, l), count, out_.columns, element_bytes(out_.dtype));
+  for (std::int64_t item = items.begin; item < items.end; ++item) {
+    copy_block(block_of(out_, item, l, columns.first), block_of(x_, item, l, columns.first), count, columns.count,
+               element_bytes(out_.dtype));
+  }
 }
 
 Gather::Gather(const TableView& vocabulary, const NumbersView& ids, const Axes& id_axes, const Rows& out,
@@ -181,7 +185,8 @@ void Gather::apply(const Tile& tile, const Items& items, const Workspace& worksp
 
 void Gather::gather_item(const Tile& tile, std::int64_t item, const Place& next, const Workspace& workspace) const {
   constexpr std::int64_t most_rows = 64;
-  const std::int64_t bytes = element_bytes(out_.dtype), columns = tile.columns, end_l = tile.l + tile.count;
+  const std::int64_t bytes = element_bytes(out_.dtype), first = tile.columns.first, columns = tile.columns.count;
+  const std::int64_t end_l = tile.l + tile.count;
   const bool is_apart = !out_.has_contiguous_columns();
   const std::int64_t at_once = is_apart ? shape_.rows_in_scratch() : most_rows;
   const Block<char> scratch{workspace.scratch, columns * bytes, bytes};
@@ -193,8 +198,8 @@ void Gather::gather_item(const Tile& tile, std::int64_t item, const Place& next,
     std::int64_t offsets_bytes[most_rows + 1];
     for (std::int64_t i = 0; i < rows.count; ++i) offsets_bytes[i] = embedding_offset_bytes({item, l + i});
     offsets_bytes[rows.count] = has_next ? embedding_offset_bytes(after) : offsets_bytes[rows.count - 1];
-    const Block<const char> x{vocabulary_.data, 0, bytes, offsets_bytes};
-    const Block<char> out = block_of(out_, item, l);
+    const Block<const char> x{vocabulary_.data + first * bytes, 0, bytes, offsets_bytes};
+    const Block<char> out = block_of(out_, item, l, first);
     Combination c = combination_of(is_apart ? scratch : out, x, rows, factors_, workspace.access);
     if (!is_apart && workspace.access.prefetch && !c.non_temporal) c.next_out = c.out + c.out_row_stride_bytes;
     combine(c, out_.dtype, tile.dtype);
@@ -202,11 +207,13 @@ void Gather::gather_item(const Tile& tile, std::int64_t item, const Place& next,
   }
 }
 
-void Gather::write_invalid(std::int64_t item, std::int64_t l, std::int64_t count) const {
+void Gather::write_invalid(const Items& items, std::int64_t l, std::int64_t count, const Columns& columns) const {
   const std::int64_t bytes = element_bytes(out_.dtype);
-  for (std::int64_t i = l; i < l + count; ++i) {
-    const char* const embedding = vocabulary_.data + embedding_offset_bytes({item, i});
-    copy_block(block_of(out_, item, i), {embedding, 0, bytes}, 1, out_.columns, bytes);
+  for (std::int64_t item = items.begin; item < items.end; ++item) {
+    for (std::int64_t i = l; i < l + count; ++i) {
+      const char* const embedding = vocabulary_.data + embedding_offset_bytes({item, i}) + columns.first * bytes;
+      copy_block(block_of(out_, item, i, columns.first), {embedding, 0, bytes}, 1, columns.count, bytes);
+    }
   }
 }
 

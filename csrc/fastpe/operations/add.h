@@ -22,7 +22,7 @@ class Add final : public Operation {
   void apply(const Tile& tile, const Items& items, const Workspace& workspace) const override;
   void apply_to_each(const Tile& rows, const Items& items, const Workspace& workspace) const override;
   Target target(int number, std::int64_t item, std::int64_t l) const override;
-  void write_invalid(std::int64_t item, std::int64_t l, std::int64_t count) const override;
+  void write_invalid(const Items& items, std::int64_t l, std::int64_t count, const Columns& columns) const override;
 
  private:
   void set_prefetch(const Place& next, const Access& access, Combination& combination) const;
@@ -45,7 +45,7 @@ class Gather final : public Operation {
 
   void check(Poller& poller) const override;
   void apply(const Tile& tile, const Items& items, const Workspace& workspace) const override;
-  void write_invalid(std::int64_t item, std::int64_t l, std::int64_t count) const override;
+  void write_invalid(const Items& items, std::int64_t l, std::int64_t count, const Columns& columns) const override;
 
  private:
   // It lies in the vocabulary even if the id has changed since it was checked.

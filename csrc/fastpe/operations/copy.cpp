@@ -54,6 +54,16 @@ struct Square {
 };
 
 template <class Element>
+void zero_elements(const Block<char>& block, std::int64_t rows, std::int64_t columns) {
+  for (std::int64_t row = 0; row < rows; ++row) {
+    char* const at = block.row(row);
+    for (std::int64_t column = 0; column < columns; ++column) {
+      std::memset(at + column * block.column_stride_bytes, 0, sizeof(Element));
+    }
+  }
+}
+
+template <class Element>
 void copy_elements(const Block<char>& to, const Block<const char>& from, std::int64_t rows, std::int64_t columns) {
   for (std::int64_t row = 0; row < rows; ++row) {
     for (std::int64_t column = 0; column < columns; ++column) {
@@ -113,6 +123,23 @@ void copy_apart(const Block<char>& to, const Block<const char>& from, std::int64
 
 }  // namespace
 
+void zero_block(const Block<char>& block, std::int64_t rows, std::int64_t columns, std::int64_t element_bytes) {
+  if (block.has_contiguous_columns(element_bytes)) {
+    const std::int64_t at_once = block.row_stride_bytes == columns * element_bytes ? rows : 1;
+    for (std::int64_t row = 0; row < rows; row += at_once) {
+      std::memset(block.row(row), 0, static_cast<std::size_t>(at_once * columns * element_bytes));
+    }
+    return;
+  }
+  if (block.has_contiguous_rows(element_bytes)) return zero_block(block.transposed(), columns, rows, element_bytes);
+  switch (element_bytes) {
+    case 2: return zero_elements<std::uint16_t>(block, rows, columns);
+    case 4: return zero_elements<std::uint32_t>(block, rows, columns);
+    case 8: return zero_elements<std::uint64_t>(block, rows, columns);
+    default: assert(false);
+  }
+}
+
 void copy_block(const Block<char>& to, const Block<const char>& from, std::int64_t rows, std::int64_t columns,
                 std::int64_t element_bytes) {
   if (to.has_contiguous_columns(element_bytes) && from.has_contiguous_columns(element_bytes)) {
@@ -141,7 +168,7 @@ Tile transposed_tile(const Tile& tile, const Columns& columns, char* to) {
   // Rows a power of two apart would take each other's place in L1.
   const std::int64_t row_stride_bytes = transposed_rows * bytes + cache_line_bytes;
   copy_block({to, bytes, row_stride_bytes}, block_of(tile, columns.first), tile.count, columns.count, bytes);
-  return {to, row_stride_bytes, tile.dtype, 0, columns.count, tile.count};
+  return {to, row_stride_bytes, tile.dtype, 0, columns.count, {0, tile.count}};
 }
 
 }  // namespace fastpe

@@ -37,15 +37,16 @@ Block<Byte> block_of(const BasicRows<Byte>& rows, std::int64_t item, std::int64_
 }
 // Row l of each of the items that lie side by side inside of the sequence, from `item` on.
 template <class Byte>
-Block<Byte> inner_block_of(const BasicRows<Byte>& rows, std::int64_t item, std::int64_t l) {
-  return {rows.row(item, l), rows.inner_stride_bytes, rows.column_stride_bytes};
+Block<Byte> inner_block_of(const BasicRows<Byte>& rows, std::int64_t item, std::int64_t l, std::int64_t column = 0) {
+  return {rows.row(item, l, column), rows.inner_stride_bytes, rows.column_stride_bytes};
 }
 inline Block<const char> block_of(const Tile& tile, std::int64_t column) {
   const std::int64_t bytes = element_bytes(tile.dtype);
-  return {tile.data + column * bytes, tile.row_stride_bytes, bytes, tile.row_offsets_bytes};
+  return {tile.data + (column - tile.columns.first) * bytes, tile.row_stride_bytes, bytes, tile.row_offsets_bytes};
 }
 
 // Elements of 2, 4 or 8 bytes.
+void zero_block(const Block<char>& block, std::int64_t rows, std::int64_t columns, std::int64_t element_bytes);
 void copy_block(const Block<char>& to, const Block<const char>& from, std::int64_t rows, std::int64_t columns,
                 std::int64_t element_bytes);
 

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <cstdlib>
 
 #include "fastpe/cache_line.h"
 #include "fastpe/interruption.h"
@@ -18,9 +19,10 @@ struct OperationShape {
   std::int64_t batch_rows = 1;
   std::int64_t items_per_batch_row = 1;
   std::int64_t seq_len = 0;
-  std::int64_t columns = 0;           // of the encoding; an item may have more, or fewer in forms of tables
-  DType dtype = DType::float32;       // of what is written
-  DType tile_dtype = DType::float32;  // of rows that are made; those that are found may have `dtype`
+  std::int64_t columns = 0;               // of the encoding; an item may have more, or fewer in forms of tables
+  std::int64_t most_columns = INT64_MAX;  // that are done at once, over all rows
+  DType dtype = DType::float32;           // of what is written
+  DType tile_dtype = DType::float32;      // of rows that are made; those that are found may have `dtype`
   std::int64_t bytes_written = 0;
   bool reads_items = false;  // or rows of a vocabulary: as many as it writes
   bool is_in_place = false;
@@ -32,15 +34,26 @@ struct OperationShape {
   std::int64_t scratch_bytes = 0;  // of one thread
 
   std::int64_t items() const { return batch_rows * items_per_batch_row; }
+  std::int64_t columns_at_once() const { return std::min(columns, most_columns); }
+  std::int64_t row_bytes_at_once() const { return columns_at_once() * element_bytes(dtype); }
   // Rows whose elements lie apart are put together in the scratch memory, as many at once.
   std::int64_t rows_in_scratch() const {
     constexpr std::int64_t most_bytes = 128 * 1024;
     const std::int64_t most_rows = cache_line_bytes / element_bytes(dtype);
-    return std::clamp<std::int64_t>(most_bytes / std::max<std::int64_t>(1, columns * element_bytes(dtype)), 1,
-                                    most_rows);
+    return std::clamp<std::int64_t>(most_bytes / std::max<std::int64_t>(1, row_bytes_at_once()), 1, most_rows);
   }
-  std::int64_t rows_in_scratch_bytes() const { return rows_in_scratch() * columns * element_bytes(dtype); }
+  std::int64_t rows_in_scratch_bytes() const { return rows_in_scratch() * row_bytes_at_once(); }
 };
+
+// Columns that lie far apart are done some at a time, over all rows: the cache lines of one part serve its next rows
+// too. Of few rows a part has more columns, or it would be little work.
+inline std::int64_t most_columns_of(const RowsLayout& rows) {
+  constexpr std::int64_t span_bytes = 8 * 1024 * 1024, fewest_columns = 2048, fewest_elements = 128 * 1024;
+  if (rows.has_contiguous_columns()) return INT64_MAX;
+  const std::int64_t stride_bytes = rows.column_stride_bytes;
+  const std::int64_t of_span = stride_bytes == 0 ? INT64_MAX : std::abs(span_bytes / stride_bytes);
+  return std::max({of_span, fewest_columns, fewest_elements / std::max<std::int64_t>(rows.seq_len, 1)});
+}
 
 // The shape of an operation that only writes `out`. An operation that also reads adds what that takes.
 inline OperationShape shape_of_writing(const Rows& out, std::int64_t batch_rows) {
@@ -49,6 +62,7 @@ inline OperationShape shape_of_writing(const Rows& out, std::int64_t batch_rows)
   shape.items_per_batch_row = batch_rows > 0 ? out.item_count / batch_rows : 0;
   shape.seq_len = out.seq_len;
   shape.columns = out.columns;
+  shape.most_columns = most_columns_of(out);
   shape.is_transposed = out.is_transposed();
   shape.dtype = out.dtype;
   shape.tile_dtype = row_dtype(out.dtype);
@@ -93,8 +107,8 @@ class Operation {
   // One of the targets of an item's rows from l on.
   virtual Target target(int /*number*/, std::int64_t /*item*/, std::int64_t /*l*/) const { return {}; }
 
-  // Gives rows that are not valid their values.
-  virtual void write_invalid(std::int64_t item, std::int64_t l, std::int64_t count) const = 0;
+  // Gives these columns of rows that are not valid their values.
+  virtual void write_invalid(const Items& items, std::int64_t l, std::int64_t count, const Columns& columns) const = 0;
 
   Operation(const Operation&) = delete;
   Operation& operator=(const Operation&) = delete;

@@ -33,6 +33,7 @@ Rotation rotation_of(const Block<char>& out, const Block<const char>& x) {
 OperationShape shape_of(const Slice<HeadArray>& arrays, std::int64_t batch_rows, const Pairing& pairing) {
   OperationShape shape = shape_of_writing(arrays[0].out, batch_rows);
   shape.columns = 2 * pairing.pairs;
+  shape.most_columns = INT64_MAX;
   shape.items_per_batch_row = shape.bytes_written = 0;
   shape.reads_items = shape.is_in_place = true;
   for (const HeadArray& array : arrays) {
@@ -195,9 +196,11 @@ void Rotate::copy_columns(const HeadArray& array, std::int64_t head, std::int64_
              element_bytes(shape_.dtype));
 }
 
-void Rotate::write_invalid(std::int64_t item, std::int64_t l, std::int64_t count) const {
-  const Heads heads = heads_at(item, 1);
-  copy_columns(heads.array, heads.first, l, count, 0);
+void Rotate::write_invalid(const Items& items, std::int64_t l, std::int64_t count, const Columns& /*columns*/) const {
+  for (std::int64_t item = items.begin; item < items.end; ++item) {
+    const Heads heads = heads_at(item, 1);
+    copy_columns(heads.array, heads.first, l, count, 0);
+  }
 }
 
 }  // namespace fastpe

@@ -36,7 +36,7 @@ class Rotate final : public Operation {
   Rotate(Slice<HeadArray> arrays, std::int64_t batch_rows, const Pairing& pairing);
 
   void apply(const Tile& tile, const Items& items, const Workspace& workspace) const override;
-  void write_invalid(std::int64_t item, std::int64_t l, std::int64_t count) const override;
+  void write_invalid(const Items& items, std::int64_t l, std::int64_t count, const Columns& columns) const override;
 
  private:
   // Items of one array that belong to one batch row.

@@ -37,6 +37,7 @@ Write::Write(const std::array<Rows, 2>& out, const TableForm& form, std::int64_t
     parts_[part_count_] = {part.array, part.from * pairs, part.count * pairs, to, part.step, part.is_negative};
   }
   shape_.columns = 2 * pairs;
+  shape_.most_columns = INT64_MAX;
   finish_shape(is_new);
 }
 
@@ -61,11 +62,12 @@ void Write::apply(const Tile& tile, const Items& items, const Workspace& /*works
   const std::int64_t bytes = element_bytes(shape_.dtype);
   for (const Part& part : parts()) {
     const Rows& out = out_of(part);
+    const Columns columns = columns_of(part, tile.columns);
     for (std::int64_t item = items.begin; item < items.end; ++item) {
-      Block<char> to = block_of(out, item, tile.l, part.to);
+      Block<char> to = block_of(out, item, tile.l, part.to + columns.first);
       to.column_stride_bytes *= part.step;
-      copy_block(to, block_of(tile, part.from), tile.count, part.count, bytes);
-      if (part.is_negative) flip_signs(to, tile.count, part.count, bytes);
+      copy_block(to, block_of(tile, part.from + columns.first), tile.count, columns.count, bytes);
+      if (part.is_negative) flip_signs(to, tile.count, columns.count, bytes);
     }
   }
 }
@@ -76,14 +78,13 @@ Target Write::target(int number, std::int64_t item, std::int64_t l) const {
   return {shape_.dtype, {part.from, part.count}, out.row(item, l, part.to), out.seq_stride_bytes};
 }
 
-void Write::write_invalid(std::int64_t item, std::int64_t l, std::int64_t count) const {
-  const std::int64_t bytes = element_bytes(shape_.dtype);
+void Write::write_invalid(const Items& items, std::int64_t l, std::int64_t count, const Columns& columns) const {
   for (const Part& part : parts()) {
-    const Rows& out = out_of(part);
-    for (std::int64_t i = 0; i < count; ++i) {
-      for (std::int64_t column = 0; column < part.count; ++column) {
-        std::memset(out.row(item, l + i, part.to + column * part.step), 0, static_cast<std::size_t>(bytes));
-      }
+    const Columns written = columns_of(part, columns);
+    for (std::int64_t item = items.begin; item < items.end; ++item) {
+      Block<char> to = block_of(out_of(part), item, l, part.to + written.first);
+      to.column_stride_bytes *= part.step;
+      zero_block(to, count, written.count, element_bytes(shape_.dtype));
     }
   }
 }

@@ -63,13 +63,17 @@ class Write final : public Operation {
 
   void apply(const Tile& tile, const Items& items, const Workspace& workspace) const override;
   Target target(int number, std::int64_t item, std::int64_t l) const override;
-  void write_invalid(std::int64_t item, std::int64_t l, std::int64_t count) const override;
+  void write_invalid(const Items& items, std::int64_t l, std::int64_t count, const Columns& columns) const override;
 
  private:
   using Part = TableForm::Part;  // in columns: `from`, from + 1 .. of the encoding at `to`, to + step .. of an array
   void finish_shape(bool is_new);
   Slice<Part> parts() const { return {parts_.data(), part_count_}; }
   const Rows& out_of(const Part& part) const { return out_[part.array]; }
+  // Some columns of an array that is written as it is, or all of a form.
+  Columns columns_of(const Part& part, const Columns& columns) const {
+    return part_count_ == 1 ? columns : Columns{0, part.count};
+  }
 
   std::array<Rows, 2> out_;
   std::array<Part, 4> parts_;

@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "encoding.h"
 
-#include <algorithm>
 #include <cmath>
-#include <cstdlib>
 #include <vector>
 
 #include "fastpe/error.h"
@@ -40,24 +38,6 @@ std::vector<char> where_not(const ArrayView& ids, const NumbersView& numbers, st
   return result;
 }
 
-// Rows whose elements lie far apart are done in calls of so many columns: the cache lines of one call serve its next
-// rows too, and signals are seen between two calls. Of few rows a call takes more columns, or it would be a small one.
-std::int64_t columns_at_once(const RowsLayout& rows) {
-  constexpr std::int64_t span_bytes = 8 * 1024 * 1024, fewest_columns = 2048, fewest_elements = 128 * 1024;
-  if (rows.has_contiguous_columns()) return INT64_MAX;
-  const std::int64_t of_span = span_bytes / std::max<std::int64_t>(std::abs(rows.column_stride_bytes), 1);
-  return std::max({of_span, fewest_columns, fewest_elements / std::max<std::int64_t>(rows.seq_len, 1)});
-}
-
-template <class OnColumns>
-void for_each_call(std::int64_t columns, std::int64_t at_once, const OnColumns& on_columns) {
-  Columns part;
-  do {
-    part.count = std::min(columns - part.first, at_once);
-    on_columns(part);
-  } while ((part.first += part.count) < columns);
-}
-
 }  // namespace
 
 void encode(const SinusoidalEncoding& encoding, const EncodeRequest& request, FrontEnd& front_end) {
@@ -67,11 +47,8 @@ void encode(const SinusoidalEncoding& encoding, const EncodeRequest& request, Fr
   const PlacedRows rows = placed_rows(request.placement, request.out, columns, encoding.first_position, 0);
   const ArrayView out = output_of({request.out, request.dtype, "out", true}, rows.shape, front_end);
   require_disjoint(out, request.placement);
-  const Rows written = writable_rows_of(out, rows.row_axes - 1);
-  for_each_call(written.columns, columns_at_once(written), [&](const Columns& part) {
-    const Write write(written.with_columns(part), !request.out.is_given());
-    front_end.run({Sinusoids(encoding.row_cache, part.first), write, rows.placement, request.max_threads});
-  });
+  const Write write(writable_rows_of(out, rows.row_axes - 1), !request.out.is_given());
+  front_end.run({Sinusoids(encoding.row_cache), write, rows.placement, request.max_threads});
 }
 
 void add(const SinusoidalEncoding* encoding, const AddRequest& request, FrontEnd& front_end) {
@@ -94,14 +71,10 @@ void add(const SinusoidalEncoding* encoding, const AddRequest& request, FrontEnd
     require_disjoint(out, request.placement);
     require_disjoint(out, table);
   }
-  const ConstRows read = rows_of(x, seq_axis);
-  const Rows written = writable_rows_of(out, seq_axis);
-  for_each_call(read.columns, std::min(columns_at_once(read), columns_at_once(written)), [&](const Columns& part) {
-    const Add add(read.with_columns(part), written.with_columns(part), extent.batch_rows, request.factors, is_new);
-    const auto run = [&](const Source& source) { front_end.run({source, add, placement, request.max_threads}); };
-    if (learned) return run(LearnedTable(learned->from(part.first)));
-    run(Sinusoids(encoding->row_cache, request.first_column.value_or(0) + part.first));
-  });
+  const Add add(rows_of(x, seq_axis), writable_rows_of(out, seq_axis), extent.batch_rows, request.factors, is_new);
+  const auto run = [&](const Source& source) { front_end.run({source, add, placement, request.max_threads}); };
+  if (learned) return run(LearnedTable(*learned));
+  run(Sinusoids(encoding->row_cache, request.first_column.value_or(0)));
 }
 
 void embed(const SinusoidalEncoding& encoding, const EmbedRequest& request, FrontEnd& front_end) {

@@ -140,7 +140,8 @@ def encode_grid(
         whole = (*batch, tokens + math.prod(grid), d_model)
     else:
         whole = (*batch, d_model, *grid) if channels_first else (*batch, *grid, d_model)
-    result = _core.output(out, dtype, whole, *(() if valid is None else (valid,)))
+    written = _core.output(out, dtype, whole, *(() if valid is None else (valid,)))
+    result = written if out is None else np.empty(written.shape, written.dtype)
     cells = result
     if tokens is not None:
         cells = result[..., tokens:, :].reshape(*batch, *grid, d_model)
@@ -160,7 +161,7 @@ def encode_grid(
         columns.write(lines, cells, num_threads)
     if tokens is not None:
         result[..., :tokens, :] = 0
-    return result if out is None else out
+    return result if out is None else _written_at_once(result, written, out)
 
 
 @names_keywords
@@ -238,7 +239,8 @@ def encode_coordinates(
             raise
         raise renamed(error, {"d_model": f"d_model (without the {own} columns of the input)"}) from None
     num_threads = asked_once(num_threads)
-    result = _core.output(out, dtype, (*points.shape[:-1], d_model + own), points)
+    written = _core.output(out, dtype, (*points.shape[:-1], d_model + own), points)
+    result = written if out is None else np.empty(written.shape, written.dtype)
     front = 0 if chosen.input_last else own
     encoded = result[..., front : front + d_model]
     if points.ndim == 1:
@@ -248,7 +250,13 @@ def encode_coordinates(
     if own:
         start = d_model if chosen.input_last else 0
         result[..., start : start + own] = points
-    return result if out is None else out
+    return result if out is None else _written_at_once(result, written, out)
+
+
+def _written_at_once(result: npt.NDArray[Any], written: npt.NDArray[Any], out: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """`out`, whose array `written` gets the result in one step: where no memory is left, it has changed nothing."""
+    np.copyto(written, result)
+    return out
 
 
 def _chosen(convention: Any, base: float | None, freq_scale: float | None, frequencies: Any) -> GridConvention:
