@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <cstdint>
 #include <memory>
 
 namespace fastpe {
@@ -29,6 +30,20 @@ class Lazy {
 
  private:
   mutable std::atomic<const T*> value_{nullptr};
+};
+
+// The same for a number, not negative, of the process: it stands at namespace scope, where nothing need be initialised.
+class LazyNumber {
+ public:
+  template <class Read>
+  std::int64_t get(const Read& read) {
+    std::int64_t number = number_.load(std::memory_order_relaxed);
+    if (number < 0) number_.store(number = read(), std::memory_order_relaxed);
+    return number;
+  }
+
+ private:
+  std::atomic<std::int64_t> number_{-1};
 };
 
 }  // namespace fastpe

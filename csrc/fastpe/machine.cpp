@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "error.h"
+#include "lazy.h"
 
 #if defined(_WIN32)
 #ifndef NOMINMAX
@@ -42,40 +43,38 @@ constexpr std::int64_t processor_share_bytes = std::int64_t{4} * 1024 * 1024;
 
 constexpr std::int64_t largest_near_cache_bytes = std::int64_t{64} * 1024 * 1024;
 
+std::int64_t read_streaming_threshold_bytes() {
+  const char* text = std::getenv("FASTPE_STREAMING_BYTES");
+  if (text == nullptr || *text == '\0') {
+    const std::int64_t processors = std::max<std::int64_t>(1, std::thread::hardware_concurrency());
+    return std::min(last_level_cache_bytes(), processors * processor_share_bytes);
+  }
+  char* end = nullptr;
+  errno = 0;
+  const long long value = std::strtoll(text, &end, 10);
+  if (*end != '\0' || value < 0 || errno == ERANGE) {
+    refuse_value("FASTPE_STREAMING_BYTES", {"is '", text, "'"}, {"a number of bytes"}, {"correct it or unset it"});
+  }
+  return value;
+}
+
+LazyNumber l1_bytes, l2_bytes, is_near, streaming_bytes;
+
 }  // namespace
 
 std::int64_t l1_cache_bytes() {
-  static const std::int64_t bytes = std::max(cache_bytes(0), std::int64_t{32} * 1024);
-  return bytes;
+  return l1_bytes.get([] { return std::max(cache_bytes(0), std::int64_t{32} * 1024); });
 }
 
 std::int64_t l2_cache_bytes() {
-  static const std::int64_t bytes = std::max(cache_bytes(2), std::int64_t{512} * 1024);
-  return bytes;
+  return l2_bytes.get([] { return std::max(cache_bytes(2), std::int64_t{512} * 1024); });
 }
 
 bool is_last_level_cache_near() {
-  static const bool is_near = last_level_cache_bytes() <= largest_near_cache_bytes;
-  return is_near;
+  return is_near.get([] { return last_level_cache_bytes() <= largest_near_cache_bytes ? 1 : 0; }) != 0;
 }
 
-std::int64_t streaming_threshold_bytes() {
-  static const std::int64_t bytes = [] {
-    const char* text = std::getenv("FASTPE_STREAMING_BYTES");
-    if (text == nullptr || *text == '\0') {
-      const std::int64_t processors = std::max<std::int64_t>(1, std::thread::hardware_concurrency());
-      return std::min(last_level_cache_bytes(), processors * processor_share_bytes);
-    }
-    char* end = nullptr;
-    errno = 0;
-    const long long value = std::strtoll(text, &end, 10);
-    if (*end != '\0' || value < 0 || errno == ERANGE) {
-      refuse_value("FASTPE_STREAMING_BYTES", {"is '", text, "'"}, {"a number of bytes"}, {"correct it or unset it"});
-    }
-    return static_cast<std::int64_t>(value);
-  }();
-  return bytes;
-}
+std::int64_t streaming_threshold_bytes() { return streaming_bytes.get(read_streaming_threshold_bytes); }
 
 std::int64_t number_in(const std::string& path) {
   long long number = 0;

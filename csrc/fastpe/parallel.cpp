@@ -16,6 +16,7 @@
 
 #include "cache_line.h"
 #include "error.h"
+#include "lazy.h"
 #include "machine.h"
 
 #if defined(__linux__)
@@ -174,9 +175,8 @@ class Team {
   // Estimates how long the calling thread alone would have taken, from the share of the work that it has done by `now`.
   // The time in which it had no processor does not count: a helper that was woken on it may be the reason.
   void set_callers_share(TeamPolicy::Clock::time_point now, double share) {
-    static const TeamPolicy::Clock::duration step = processor_time_step();
-    const auto used =
-        std::min<TeamPolicy::Clock::duration>(now - opened_, processor_time() - processor_time_before_ + step);
+    const auto used = std::min<TeamPolicy::Clock::duration>(
+        now - opened_, processor_time() - processor_time_before_ + processor_time_step());
     const std::chrono::duration<double, TeamPolicy::Clock::period> alone = used / share;
     alone_ = std::chrono::duration_cast<TeamPolicy::Clock::duration>(alone);
   }
@@ -289,12 +289,26 @@ int quota_of_control_groups() {
 int quota_of_control_groups() { return 0; }
 #endif
 
+// Read once: a server's environment does not change under it. 0 where nothing is said.
+LazyNumber quota, threads_from_environment;
+
 int threads_of_openmp() {
-  int threads = omp_get_max_threads();
   // What the user says stands; otherwise the quota counts, which OpenMP does not know.
-  static const int quota = std::getenv("OMP_NUM_THREADS") != nullptr ? 0 : quota_of_control_groups();
-  if (quota > 0) threads = std::min(threads, quota);
-  return std::max(threads, 1);
+  const auto most = static_cast<int>(
+      quota.get([] { return std::getenv("OMP_NUM_THREADS") != nullptr ? 0 : quota_of_control_groups(); }));
+  const int threads = omp_get_max_threads();
+  return std::max(1, most > 0 ? std::min(threads, most) : threads);
+}
+
+std::int64_t read_threads_from_environment() {
+  const char* const text = std::getenv("FASTPE_NUM_THREADS");
+  if (text == nullptr || *text == '\0') return 0;
+  char* end = nullptr;
+  const long value = std::strtol(text, &end, 10);
+  if (*end != '\0' || value < 1 || value > 1 << 16) {
+    refuse_value("FASTPE_NUM_THREADS", {"is '", text, "'"}, {"a positive integer"}, {"correct it or unset it"});
+  }
+  return value;
 }
 
 }  // namespace
@@ -321,18 +335,8 @@ bool has_openmp() {
 }
 
 int default_thread_count() {
-  // Read once: a server's environment does not change under it.
-  static const int from_environment = [] {
-    const char* const text = std::getenv("FASTPE_NUM_THREADS");
-    if (text == nullptr || *text == '\0') return 0;
-    char* end = nullptr;
-    const long value = std::strtol(text, &end, 10);
-    if (*end != '\0' || value < 1 || value > 1 << 16) {
-      refuse_value("FASTPE_NUM_THREADS", {"is '", text, "'"}, {"a positive integer"}, {"correct it or unset it"});
-    }
-    return static_cast<int>(value);
-  }();
-  if (from_environment > 0) return has_openmp() ? from_environment : 1;
+  const auto threads = static_cast<int>(threads_from_environment.get(read_threads_from_environment));
+  if (threads > 0) return has_openmp() ? threads : 1;
   return threads_of_openmp();
 }
 
