@@ -170,4 +170,13 @@ void fill(py::module_& module) {
 }  // namespace fastpe::bindings
 
 // Encoders are immutable and what calls share, tables and kept rows, is thread-safe: no GIL is needed.
-PYBIND11_MODULE(_core, module, pybind11::mod_gil_not_used()) { fastpe::bindings::fill(module); }
+PYBIND11_MODULE(_core_of_main_interpreter, module, pybind11::mod_gil_not_used()) { fastpe::bindings::fill(module); }
+
+// The module's entry. What pybind11 does first would wait for ever for a lock that a sub-interpreter's thread holds.
+PYBIND11_PLUGIN_IMPL(_core) {
+  if (PyInterpreterState_Get() == PyInterpreterState_Main()) return PyInit__core_of_main_interpreter();
+  PyErr_SetString(PyExc_ImportError,
+                  "fastpe, as NumPy, supports a process's main interpreter only, and this is a sub-interpreter: import "
+                  "it in the main one (mod_wsgi: WSGIApplicationGroup %{GLOBAL})");
+  return nullptr;
+}

@@ -15,6 +15,7 @@ import importlib
 import sys
 from typing import TYPE_CHECKING, Any
 
+from fastpe import _core as _core  # before NumPy: in a sub-interpreter, this says why neither works
 from fastpe import _docs
 from fastpe._show_config import __version__, show_config
 from fastpe._sinusoid.convention import Convention
@@ -133,11 +134,12 @@ def __getattr__(name: str) -> Any:
     if name not in _deferred:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     importlib.import_module(f"{__name__}.{_deferred[name]}")
-    # What was imported along with it is also published, so that pickles never have the name of a file.
+    # What was imported along with it is also published, so that pickles never have the name of a file. Of modules that
+    # another thread is importing, this waits for the end.
     for each, module_name in _deferred.items():
-        module = sys.modules.get(f"{__name__}.{module_name}")
-        if hasattr(module, each):
-            globals()[each] = _publish(getattr(module, each))
+        path = f"{__name__}.{module_name}"
+        if path in sys.modules:
+            globals()[each] = _publish(getattr(importlib.import_module(path), each))
     return globals()[name]
 
 
