@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import importlib
+import itertools
 import multiprocessing
 import os
 import sys
@@ -95,6 +96,29 @@ def fork_during_calls() -> None:
     for thread in threads:
         thread.join()
     assert not wrong
+
+
+def fork_during_first_calls() -> None:
+    """Other threads make encoders, which calls of functions look up, at the moment of the fork."""
+    import fastpe
+
+    assert is_right()
+    stop = threading.Event()
+
+    def call(thread: int) -> None:
+        for base in itertools.count(2 + thread, 4):
+            fastpe.encode(4, 64, base=base)
+            if stop.is_set():
+                return
+
+    threads = [threading.Thread(target=call, args=(thread,)) for thread in range(4)]
+    for thread in threads:
+        thread.start()
+    for base in range(3 * FORKS):
+        in_child(lambda base=base: fastpe.encode(4, 64, base=1000.5 + base)[0, 1] == 1)  # type: ignore[misc]
+    stop.set()
+    for thread in threads:
+        thread.join()
 
 
 def fork_while_rows_are_kept() -> None:

@@ -37,6 +37,7 @@ def with_others(packages: str, order: str) -> object:
         ["fork"],
         ["fork_from_thread"],
         pytest.param(["fork_during_calls"], marks=pytest.mark.slow),
+        pytest.param(["fork_during_first_calls"], marks=pytest.mark.slow),
         ["fork_while_rows_are_kept"],
         ["pool", "fork"],
         pytest.param(["pool", "forkserver"], marks=pytest.mark.slow),

@@ -4,7 +4,6 @@
 # Annotations are evaluated here, where their names are known: the public classes say that they are of `fastpe`.
 
 import dataclasses
-import functools
 import os
 from collections.abc import Mapping
 from typing import Any, ClassVar
@@ -253,17 +252,26 @@ class PositionalEncoding(EncoderBase, _core.Encoder):
         return np.asarray(result.astype(table.dtype))
 
 
-# Typed, or 8.0 would pass for a width as soon as 8 had been one.
-@functools.lru_cache(maxsize=16, typed=True)
-def _kept_encoding(d_model: Any, convention: Any, base: Any, freq_scale: Any, frequencies: Any) -> PositionalEncoding:
-    return PositionalEncoding(d_model, convention=convention, base=base, freq_scale=freq_scale, frequencies=frequencies)
+# Encoders of calls, the oldest first. A dict is never changed but replaced, and no lock is held while an encoder is made, as
+# functools' caches hold one on free-threaded Python: it would stay locked in a child whose parent forked meanwhile.
+_kept_encodings: dict[tuple[Any, ...], PositionalEncoding] = {}
+_most_kept = 16
 
 
 def cached_encoding(d_model: Any, convention: Any, base: Any, freq_scale: Any, frequencies: Any) -> PositionalEncoding:
     """The encoder of a call, made or kept from an earlier one."""
+    global _kept_encodings
     try:
-        key = None if frequencies is None else tuple(numbers("frequencies", frequencies, "numbers").tolist())
-        return _kept_encoding(d_model, convention, base, freq_scale, key)
+        given = None if frequencies is None else tuple(numbers("frequencies", frequencies, "numbers").tolist())
+        # With the types, or 8.0 would pass for a width as soon as 8 had been one.
+        key = (d_model, convention, base, freq_scale, given, type(d_model), type(base), type(freq_scale))
+        found = _kept_encodings.get(key)
+        if found is None:
+            found = PositionalEncoding(
+                d_model, convention=convention, base=base, freq_scale=freq_scale, frequencies=given
+            )
+            _kept_encodings = dict([*_kept_encodings.items(), (key, found)][-_most_kept:])
+        return found
     except (TypeError, ValueError):
         # Wrong, or unhashable and therefore wrong: the constructor says which argument it is.
         pass
