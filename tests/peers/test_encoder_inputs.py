@@ -3,11 +3,7 @@
 
 from __future__ import annotations
 
-import functools
 import importlib
-import inspect
-import pathlib
-import re
 from typing import Any
 
 import numpy as np
@@ -17,6 +13,7 @@ import fastpe
 from fastpe._graph.model import models
 
 from ..oracles.examples import example
+from ..oracles.graph_peers import CHANGES, encoder, expected_of, folders_with, grid_side, interpolation, sound
 
 pytestmark = pytest.mark.peers
 
@@ -30,14 +27,6 @@ NOT_PREPARED = {
 TRANSPOSED = ("muse_glimmer", "muse_spark")
 
 
-def folders_with(pattern: str) -> list[str]:
-    try:
-        files = (pathlib.Path(pytest.importorskip("transformers").__file__).parent / "models").glob("*/modeling_*.py")
-    except pytest.skip.Exception:
-        return []
-    return sorted(file.parent.name for file in files if re.search(pattern, file.read_text("utf-8")))
-
-
 VISION = folders_with(r"from \.\.\.vision_utils import")
 AUDIO = folders_with(r"def get_audio_cu_seqlens\b")
 
@@ -48,38 +37,6 @@ def test_every_encoder_has_a_row() -> None:
     rows["vision"] -= {"cosmos3_omni", "glm46v", "glmga"}
     assert rows["vision"] == {*VISION} - {*NOT_PREPARED}
     assert rows["audio"] == {*AUDIO}
-
-
-@functools.cache
-def encoder(folder: str, argument: str, changes: tuple[tuple[str, Any], ...] = ()) -> Any:
-    """The encoder whose forward takes `argument`, without weights, and with one layer."""
-    torch = pytest.importorskip("torch")
-    base = importlib.import_module("transformers").PreTrainedModel
-    module = importlib.import_module(f"transformers.models.{folder}.modeling_{folder}")
-    kinds: list[Any] = [each for each in vars(module).values() if inspect.isclass(each) and issubclass(each, base)]
-    kind = next(
-        each
-        for each in kinds
-        if each.__module__ == module.__name__
-        if {argument, "self"} <= {*inspect.signature(each.forward).parameters}
-        if "input_ids" not in inspect.signature(each.forward).parameters
-    )
-    config = kind.config_class(**dict(changes))
-    for name in ("depth", "num_hidden_layers", "encoder_layers"):
-        if hasattr(config, name):
-            setattr(config, name, 1)
-    with torch.device("meta"):
-        model = kind(config)
-    model.config._attn_implementation = "flash_attention_2"  # else no lengths are computed
-    return model
-
-
-def expected_of(model: Any, inputs: dict[str, Any]) -> dict[str, Any]:
-    exporters, torch = importlib.import_module("transformers.exporters.utils"), pytest.importorskip("torch")
-    given = {name: torch.from_numpy(np.asarray(value)) for name, value in inputs.items()}
-    result = dict(given)
-    exporters.precompute_export_inputs(model, result)
-    return {name: value for name, value in result.items() if name not in given and name != "padded_feature"}
 
 
 def check_equal(found: dict[str, Any], expected: dict[str, Any]) -> None:
@@ -105,14 +62,9 @@ def numbers_of(folder: str, config: Any) -> dict[str, Any]:
     return {name: getattr(config, name) for name in models()[folder]["vision"]["config"]}
 
 
-CHANGES: dict[str, Any] = {"window_size": 224, "image_size": 448, "merge_kernel_size": (4, 2), "adapter_merge_size": 4}
-CHANGES |= {"pos_emb_height": 20, "pos_emb_width": 20, "num_position_embeddings": 400, "spatial_merge_size": 4}
-
-
 @pytest.mark.parametrize("changed", [False, pytest.param(True, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("folder", [each for each in VISION if each not in NOT_PREPARED])
 def test_vision(folder: str, changed: bool) -> None:
-    utilities, torch = importlib.import_module("transformers.vision_utils"), pytest.importorskip("torch")
     row = models()[folder]["vision"]
     packed, per_image = row.get("packed", False), row.get("merge") == "merge_sizes"
     # Numbers that must be equal to those.
@@ -141,9 +93,7 @@ def test_vision(folder: str, changed: bool) -> None:
             side = grid_side(model)
             if folder in TRANSPOSED:
                 names = ("interp_indices", "interp_weights")
-                swapped = utilities.get_vision_interpolation_indices_and_weights(
-                    torch.from_numpy(grids[:, [0, 2, 1]]), side, "bilinear", False, 1, "zeros"
-                )
+                swapped = interpolation(grids[:, [0, 2, 1]], side)
                 expected |= dict(zip(names, swapped, strict=True))
             right, left, same = dense(expected, side), dense(found, side), dense(again, side)
             np.testing.assert_allclose(left, right, rtol=0, atol=2e-5)
@@ -154,25 +104,15 @@ def test_vision(folder: str, changed: bool) -> None:
     assert {key: list(each) if isinstance(each, tuple) else each for key, each in defaults.items()} == row["config"]
 
 
-def grid_side(model: Any) -> int:
-    return next(int(each.num_grid_per_side) for each in model.modules() if hasattr(each, "num_grid_per_side"))
-
-
 @pytest.mark.parametrize("changes", [{}, {"n_window": 40, "n_window_infer": 400}, {"n_window": 25}], ids=str)
 @pytest.mark.parametrize("folder", AUDIO)
 def test_audio(folder: str, changes: dict[str, int]) -> None:
-    masked, rng = models()[folder]["audio"].get("masked"), np.random.default_rng(1)
+    masked, rng = bool(models()[folder]["audio"].get("masked")), np.random.default_rng(1)
     known = tuple((key, each) for key, each in changes.items() if key in models()[folder]["audio"]["config"])
     model = encoder(folder, "input_features_mask" if masked else "feature_lens", known)
-    chunk = 2 * model.config.n_window
     for _ in range(20):
         lengths = rng.integers(1, 3000, rng.integers(1, 6))
-        if masked:
-            columns = -(-np.max(lengths) // chunk) * chunk
-            mask = (np.arange(columns) < lengths[:, None]).astype(int)
-            given = {"input_features": np.zeros((len(lengths), 4, columns)), "input_features_mask": mask}
-        else:
-            given = {"input_features": np.zeros((4, lengths.sum()), np.float32), "feature_lens": lengths}
+        given = sound(model, lengths, masked=masked)
         found = fastpe.audio_inputs(model.config.to_dict(), feature_lens=lengths)
         check_equal(found, expected_of(model, given))
     row = models()[folder]["audio"]["config"]

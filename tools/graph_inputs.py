@@ -1,0 +1,190 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Write tests/data/graph_inputs.json: what the installed transformers computes for each row of the table of graphs.
+
+    python tools/graph_inputs.py            # say which rows differ from the stored ones
+    python tools/graph_inputs.py --write
+
+It needs torch and transformers. tests/graph/test_stored_inputs.py compares fastpe with the file.
+"""
+
+from __future__ import annotations
+
+import json
+import pathlib
+import sys
+from typing import Any
+
+import numpy as np
+
+sys.path.insert(0, str(pathlib.Path(__file__).parents[1]))
+
+from fastpe._graph.model import models
+from tests.oracles import graph_peers as peers
+
+STORED = pathlib.Path(__file__).parents[1] / "tests" / "data" / "graph_inputs.json"
+# The folder of a type whose classes are those of another one; text and vision are asked for separately.
+SAME = {("text", "glmga"): "glm46v", ("vision", "glmga"): "qwen2_vl", ("vision", "glm46v"): "qwen2_vl"}
+SAME |= {("vision", "cosmos3_omni"): "qwen3_vl"}
+TRANSPOSED = ("muse_glimmer", "muse_spark")
+# One in which the order of the factors of times shows in what is cut off.
+PER_SECOND = {"qwen2_5_vl": 3, "qwen2_5_omni": 7, "qwen3_omni_moe": 7}
+
+
+def text_row(folder: str) -> dict[str, Any]:
+    """Prompts with what `get_rope_index` gives."""
+    config = peers.peer(folder, own_tokens=False).config
+    own = {name: token for name, token in peers.TOKENS.items() if name in config.to_dict()}
+    sizes: dict[str, Any] = {}
+    if folder == "qwen2_5_vl":
+        config.vision_config.tokens_per_second = PER_SECOND[folder]
+        sizes = {"vision_config": {"tokens_per_second": PER_SECOND[folder]}}
+    elif folder in PER_SECOND:
+        config.position_id_per_seconds = PER_SECOND[folder]
+        sizes = {"position_id_per_seconds": PER_SECOND[folder]}
+    rng = np.random.default_rng(1)
+    drawn = [
+        peers.drawn(folder, rng, padding=padding, own_tokens=False, sizes=peers.SMALL)
+        for padding in ("", "left", "right") * (1 if folder == "minicpmv4_7" else 3)
+    ]
+    prompts = [*drawn, *long_videos(folder, config), *uneven_slices(folder)]
+    for prompt in prompts:
+        prompt.tokens[prompt.tokens >= 300] = 1
+    return {"config": {**own, **sizes}, "prompts": [numbered(folder, config, prompt) for prompt in prompts]}
+
+
+def long_videos(folder: str, config: Any) -> list[peers.Prompt]:
+    """Two whose times are rounded before they are cut off."""
+    if folder not in PER_SECOND:
+        return []
+    count, per_second, found = 60, np.float32(PER_SECOND[folder]), []
+    for seconds in np.float32(np.arange(1, 1000) / 10):
+        times = np.arange(count, dtype=np.float32)
+        orders = [times * (seconds * per_second), times * seconds * per_second, times * per_second * seconds]
+        if all((orders[0].astype(int) != each.astype(int)).any() for each in orders[1:]):
+            tokens = np.array([[1, config.vision_start_token_id, *[config.video_token_id] * count, 1]])
+            given = {"video_grid_thw": np.array([[count, 2, 2]]), "second_per_grid": np.array([float(seconds)])}
+            found.append(peers.Prompt(tokens, np.ones_like(tokens), given, np.array([], int), False, np.array([0])))
+    return found[:2]
+
+
+def uneven_slices(folder: str) -> list[peers.Prompt]:
+    """Lines of 2, 1 and 3 slices, which no grid has, and of 2, 2 and 2."""
+    if folder != "minicpmv4_7":
+        return []
+    of = peers.TOKENS
+    image, size = [of["image_start_id"], *[of["image_token_id"]] * 2, of["image_end_id"]], (4, 8)
+    crop = [of["slice_start_id"], *[of["image_token_id"]] * 2, of["slice_end_id"]]
+    prompts = []
+    for lines in ([2, 1, 3], [2, 2, 2]):
+        tokens = [1, *image]
+        for number, count in enumerate(lines):
+            tokens += [of["newline_id"]] * (number > 0) + crop * count
+        grids = {"image_grid_thw": np.array([size] * (1 + sum(lines)))}
+        row = np.array([[*tokens, 1]])
+        prompts.append(peers.Prompt(row, np.ones_like(row), grids, np.array([], int), False, np.array([0])))
+    return prompts
+
+
+def numbered(folder: str, config: Any, prompt: peers.Prompt) -> dict[str, Any]:
+    kinds = np.zeros(prompt.tokens.shape, int)
+    kinds[prompt.tokens == config.image_token_id] = 1
+    if hasattr(config, "video_start_token_id") and folder.startswith("glm"):
+        starts, ends = (
+            np.cumsum(prompt.tokens == getattr(config, f"video_{end}_token_id"), 1) for end in ("start", "end")
+        )
+        kinds[(kinds == 1) & (starts > ends)] = 2
+    for name, kind in (("video_token_id", 2), ("audio_token_id", 3)):
+        if hasattr(config, name):
+            kinds[prompt.tokens == getattr(config, name)] = kind
+    ids, deltas = peers.rope_index(folder, prompt, kinds, own_tokens=False)
+    arguments = {name: each.tolist() for name, each in prompt.grids.items()}
+    if not prompt.mask.all():
+        arguments["attention_mask"] = prompt.mask.tolist()
+    stored = {"input_ids": prompt.tokens.tolist(), **arguments, "position_ids": ids.tolist()}
+    # The delta of glm_image is always 0 in transformers and not read.
+    return stored if folder == "glm_image" else {**stored, "rope_deltas": deltas.tolist()}
+
+
+def vision_row(folder: str, name: str) -> dict[str, Any]:
+    """What the exporters give for grids, by a class's defaults and by other numbers."""
+    row, cases = models()[name]["vision"], []
+    also = {"pos_emb_width": "pos_emb_height" in row["config"], "adapter_merge_size": folder == "dots3_note"}
+    keys = [*row["config"], *(key for key, is_one in also.items() if is_one)]
+    for changes in ({}, {key: peers.CHANGES[key] for key in keys if key in peers.CHANGES}):
+        model = peers.encoder(folder, "target_sizes" if row.get("packed") else "grid_thw", tuple(changes.items()))
+        grids = np.array([[2, 4, 8], [1, 12, 4], [3, 4, 4]])
+        given: dict[str, Any] = {"target_sizes": grids[:, 1:]} if row.get("packed") else {"grid_thw": grids}
+        if row.get("merge") == "merge_sizes":
+            given["merge_sizes"] = np.array([2, 1, 2])
+        inputs = peers.expected_of(model, given)
+        inputs.pop("merged_shape", None)  # of the first image, where they differ
+        if "interp_indices" in inputs:
+            inputs["sums"] = sums(folder, model, grids, inputs.pop("interp_indices"), inputs.pop("interp_weights"))
+        stored = {key: plain(value) for key, value in inputs.items()}
+        cases.append({"config": {key: plain(each) for key, each in changes.items()}, **lists(given), "inputs": stored})
+    return {"cases": cases}
+
+
+def sums(folder: str, model: Any, grids: Any, indices: Any, weights: Any) -> list[float]:
+    """What each patch gets of a grid of the cosines of 0.7 n."""
+    side = peers.grid_side(model)
+    if folder in TRANSPOSED:  # as the models' own forward passes them
+        indices, weights = peers.interpolation(grids[:, [0, 2, 1]], side)
+    table = np.cos(0.7 * np.arange(side**2))
+    return np.round((table[np.asarray(indices)] * np.asarray(weights, float)).sum(axis=1), 5).tolist()  # type: ignore[no-any-return]
+
+
+def audio_row(folder: str) -> dict[str, Any]:
+    row, cases = models()[folder]["audio"], []
+    known = {key: each for key, each in {"n_window": 25, "n_window_infer": 200}.items() if key in row["config"]}
+    lengths = np.array([1, 130, 300, 49])
+    for changes in ({}, known):
+        argument = "input_features_mask" if row.get("masked") else "feature_lens"
+        model = peers.encoder(folder, argument, tuple(changes.items()))
+        inputs = peers.expected_of(model, peers.sound(model, lengths, masked=bool(row.get("masked"))))
+        stored = {key: plain(value) for key, value in inputs.items()}
+        cases.append({"config": changes, "feature_lens": lengths.tolist(), "inputs": stored})
+    return {"cases": cases}
+
+
+def lists(given: dict[str, Any]) -> dict[str, Any]:
+    return {name: value.tolist() for name, value in given.items()}
+
+
+def plain(value: Any) -> Any:
+    """As JSON has it."""
+    if isinstance(value, tuple):
+        return [plain(each) for each in value]
+    return value.tolist() if hasattr(value, "tolist") else value
+
+
+def written() -> str:
+    """The rows, each of which is stored once."""
+    rows: dict[str, dict[str, Any]] = {}
+    for name, kinds in models().items():
+        rows[name] = {}
+        for kind in kinds:
+            folder = SAME.get((kind, name), name)
+            row = {"text": text_row, "audio": audio_row}.get(kind, lambda each, name=name: vision_row(each, name))(
+                folder
+            )
+            same = next((one for one, other in rows.items() if other.get(kind) == row), None)
+            rows[name][kind] = row if same is None else same
+    note = "What transformers 5.24 computes for each row of the table of graphs: tools/graph_inputs.py writes it."
+    lines = [f"{json.dumps(name)}: {json.dumps(row, separators=(',', ':'))}" for name, row in rows.items()]
+    return "{\n" + ",\n".join([f'"note": {json.dumps(note)}', *lines]) + "\n}\n"
+
+
+def main() -> int:
+    new, old = written(), STORED.read_text("utf-8") if STORED.exists() else "{}"
+    if "--write" in sys.argv[1:]:
+        STORED.write_text(new, "utf-8")
+        return 0
+    before, after = json.loads(old), json.loads(new)
+    changed = [name for name in sorted({*before, *after}) if before.get(name) != after.get(name)]
+    print("\n".join(f"{name}: differs" for name in changed) or "no row differs")
+    return bool(changed)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
