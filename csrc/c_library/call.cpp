@@ -88,8 +88,7 @@ std::vector<double> copy_of(const double* numbers, std::int64_t count, std::int6
 void require_zeros(const char* struct_name, const int64_t (&reserved)[4], int32_t reserved_int32) {
   const auto require_zero = [&](const char* name, std::int64_t value) {
     if (value == 0) return;
-    refuse_value(name, {"of ", struct_name, " is ", TextPart(static_cast<long long>(value))},
-                 {"0: this version does not use it"});
+    refuse_value(name, {"of ", struct_name, " is ", value}, {"0: this version does not use it"});
   };
   require_zero("reserved_int32", reserved_int32);
   for (const std::int64_t value : reserved) require_zero("reserved", value);

@@ -236,6 +236,16 @@ fastpe_status fastpe_rotary_warm_up(const fastpe_rotary* rotary, int32_t dtype, 
   });
 }
 
+fastpe_status fastpe_rotary_frequencies(const fastpe_rotary* rotary, double* frequencies, int64_t count,
+                                        double* attention_factor) {
+  return status_of([&] {
+    const RotaryEmbedding& self = required(rotary, "rotary").embedding;
+    if (frequencies != nullptr && count != self.pairs()) refuse_value("count", {"is ", count}, {self.pairs()});
+    if (frequencies != nullptr) std::copy_n(self.encoder.frequencies().radians.high.begin(), count, frequencies);
+    if (attention_factor != nullptr) *attention_factor = self.encoder.spec().output_scale;
+  });
+}
+
 // All but the last: C has no dtype for complex numbers.
 constexpr auto form_count = static_cast<int32_t>(std::size(table_forms) - 1);
 static_assert(FASTPE_TABLES_HALVES == 1 && FASTPE_TABLES_ANGLES == form_count);

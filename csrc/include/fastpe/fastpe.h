@@ -295,6 +295,11 @@ FASTPE_API void fastpe_rotary_destroy(fastpe_rotary* rotary);
 /* As fastpe_encoding_warm_up. Inverse rotations are included if the attention factor is 1. Thread-safe. */
 FASTPE_API fastpe_status fastpe_rotary_warm_up(const fastpe_rotary* rotary, int32_t dtype, int32_t num_threads);
 
+/* Writes the frequencies in radians per position, `count` of them, which is rotary_dim / 2, and what cosines and sines
+ * are multiplied by; NULL for what is not wanted. Thread-safe. */
+FASTPE_API fastpe_status fastpe_rotary_frequencies(const fastpe_rotary* rotary, double* frequencies, int64_t count,
+                                                   double* attention_factor);
+
 /* How cosines and sines are arranged; n is rotary_dim / 2. */
 enum fastpe_table_form {
   FASTPE_TABLES_INVALID = -1,
@@ -340,6 +345,23 @@ FASTPE_API fastpe_status fastpe_rotate_by_tables(const fastpe_const_array* cos, 
                                                  int32_t pairing, int64_t head_dim, const fastpe_array* x,
                                                  const fastpe_array* out, int32_t count, int32_t seq_axis,
                                                  const fastpe_rows* rows, int32_t inverse, int32_t num_threads);
+
+/* ---- Beside the queries and keys. Arrays may have any strides, and up to 8 axes. */
+
+/* The rows of T5's table of biases, for `relative_positions`, integers: the position of the key less that of the query.
+ * `out` has their shape and is FASTPE_INT32 or FASTPE_INT64. `bidirectional`, 0 or 1: whether keys after the query have
+ * buckets of their own. T5 has 32 buckets and a max_distance of 128. Exact. Thread-safe. */
+FASTPE_API fastpe_status fastpe_relative_buckets(const fastpe_const_array* relative_positions, int32_t bidirectional,
+                                                 int64_t num_buckets, int64_t max_distance, const fastpe_array* out);
+
+/* The slopes of ALiBi: a head adds its slope times (key - query) to its scores. `out` [heads] is FASTPE_FLOAT32 or
+ * FASTPE_FLOAT64; `max_bias` is 8 in most models. Exact, rounded once. Thread-safe. */
+FASTPE_API fastpe_status fastpe_alibi_slopes(double max_bias, const fastpe_array* out);
+
+/* The position ids of a graph for `mask` [L] or [B, S], FASTPE_BOOL, or integers 0 and 1: how many columns before each
+ * are 1, and 1 where the mask is 0. `out` is FASTPE_INT32 or FASTPE_INT64 and has the mask's shape, or fewer columns:
+ * those of the last tokens, which follow tokens that the model has had. Thread-safe. */
+FASTPE_API fastpe_status fastpe_position_ids(const fastpe_const_array* mask, const fastpe_array* out);
 
 #ifdef __cplusplus
 }
