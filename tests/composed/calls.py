@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import itertools
 import math
+import pathlib
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -20,7 +22,17 @@ from .model import KNOBS, LARGEST, Encoding, Rotary, are_allowed, cosines_and_si
 
 TABLE_ROWS = 40
 FORMS = ("halves", "tile", "repeat", "cos_sin", "sin_cos", "pairs", "matrices")
-MAX_LENS = (8, None, 0, 40, 300)
+MAX_LENS = (8, None, 0, 40, 300, 600)
+
+
+def _limits() -> list[int]:
+    """How many rows are done at once, somewhere: the small constants of the core's source, where it is there; and its blocks."""
+    files = (pathlib.Path(__file__).parents[2] / "csrc" / "fastpe").rglob("*.[chi]*")
+    constants = re.findall(r"constexpr std::int64_t \w+ = (\d+);", "".join(file.read_text() for file in files))
+    return sorted({31, 62, 256, *(number for number in map(int, constants) if 8 <= number <= 512)})
+
+
+LIMITS = _limits()
 
 
 class Place:
@@ -45,6 +57,7 @@ class Draw:
 
     def __init__(self, integer: Callable[[int, int], int]) -> None:
         self.integer = integer
+        self.order = "contiguous"
 
     def pick(self, options: Any) -> Any:
         return options[self.integer(0, len(options) - 1)]
@@ -55,20 +68,31 @@ class Draw:
     def place(
         self, shape: tuple[int, ...], dtype: Any, *, axis: int | None = None, aligned: bool = True, plain: bool = False
     ) -> Place:
-        """Contiguous; or transposed, reversed, with gaps and, unless `aligned`, between the addresses of its dtype.
+        """Contiguous; columns first; or transposed, reversed, with gaps and, unless `aligned`, between the addresses of its dtype.
 
         `axis` is where the last axis but one goes.
         """
-        dtype, order, steps, gap = np.dtype(dtype), [*range(len(shape))], [1] * len(shape), 0
-        if not plain and self.chance(50):
+        dtype, order, steps, gap, lines = np.dtype(dtype), [*range(len(shape))], [1] * len(shape), 0, 1
+        kind = (
+            "contiguous"
+            if plain
+            else self.pick(["contiguous", "contiguous", "columns", "columns", "any", "any", self.order])
+        )
+        self.order = kind  # arrays of one call often have the same
+        if kind == "columns":
+            order[-2:] = order[:-3:-1]
+            lines = self.pick([1, 1, 1024 if math.prod(shape) < 2**15 else 1])
+        elif kind == "any":
             order = self.pick([*itertools.permutations(order)]) if len(shape) < 5 else order
             steps = [self.pick([1, 1, -1, 2, -3]) for _ in shape]
-            gap = self.pick([0, 1, 3])
+        gap = 0 if kind == "contiguous" else self.pick([0, 1, 3])
         strides, bytes_in = [0] * len(shape), dtype.itemsize
         for each in reversed(order):
             strides[each] = bytes_in * steps[each]
             bytes_in *= max(shape[each], 1) * abs(steps[each])
             bytes_in += gap * dtype.itemsize
+            if each == order[-1]:
+                bytes_in = -(-bytes_in // lines) * lines
         start = 64 - sum(min(stride, 0) * max(length - 1, 0) for stride, length in zip(strides, shape, strict=True))
         start += 0 if aligned or self.chance(70) else 1
         memory = (np.arange(start + bytes_in + 64) * 37 % 251).astype(np.uint8)
@@ -83,8 +107,12 @@ class Draw:
         array[...] = values
         return array
 
-    def length(self) -> int:
-        return self.pick([31, 47, 70, 124]) if self.chance(20) else self.integer(0, 9)
+    def extent(self, batches: Any = (2, 1, 3, 0)) -> tuple[Any, int]:
+        """How many sequences and rows: few, many rows of few sequences, or few rows of many sequences."""
+        batch, length, kind = self.pick(batches), self.integer(0, 9), self.integer(0, 99)
+        if kind >= 90 and batch:
+            return self.pick(LIMITS) + self.pick([0, 1, -1, 7]), self.pick([1, 1, 2, 3])
+        return batch, self.pick(LIMITS) + self.pick([0, 1, -1, 7]) if kind >= 70 else length
 
     def width(self) -> int:
         return self.pick([16, 33, 64]) if self.chance(20) else self.integer(1, 9)
@@ -280,8 +308,8 @@ def draw_encoding(draw: Draw) -> tuple[Encoding, int | None, int]:
 
 
 def draw_encode(draw: Draw) -> Call:
-    (source, max_len, near), dtype, batch = draw_encoding(draw), draw.pick(DTYPES), draw.pick([None, 2, 1, 3])
-    length = draw.length()
+    (source, max_len, near), dtype = draw_encoding(draw), draw.pick(DTYPES)
+    batch, length = draw.extent([None, 2, 1, 3])
     rows = draw_rows(
         draw, batch or 1, length, near=near, first=source.first_position, has_batch=batch is not None, can_share=False
     )  # fmt: skip
@@ -310,12 +338,13 @@ def draw_encode(draw: Draw) -> Call:
     )  # fmt: skip
 
 
-def draw_shape(draw: Draw, ndim: int, length: int, width: int) -> tuple[int, ...]:
+def draw_shape(draw: Draw, ndim: int, width: int) -> tuple[int, ...]:
     """[B, heads .., L, C]; now and then large enough for two threads."""
+    batch, length = draw.extent()
     heads = [draw.pick([2, 1, 3]) for _ in range(ndim - 3)]
     if heads and draw.chance(8):
-        heads[-1] = 1 + 2**18 // max(length * width, 2**9)
-    return (*([draw.pick([2, 1, 3, 0])] if ndim > 2 else []), *heads, length, width)
+        heads[-1] = 1 + 2**18 // max(length * width * max(batch, 1), 2**9)
+    return (*([batch] if ndim > 2 else []), *heads, length, width)
 
 
 def draw_sum(draw: Draw) -> Call:
@@ -323,7 +352,7 @@ def draw_sum(draw: Draw) -> Call:
     (source, max_len, near), dtype, name = draw_encoding(draw), draw.pick(DTYPES), draw.pick(["add_", "add", "embed"])
     ndim, in_table = draw.pick([3, 2, 4]), draw.chance(25)
     axis = -2 if name == "embed" or draw.chance(60) else draw.integer(-ndim, -2)
-    shape = draw_shape(draw, ndim, draw.length(), source.d_model)
+    shape = draw_shape(draw, ndim, source.d_model)
     batch = shape[0] if ndim > 2 else 1
     rows = draw_rows(
         draw, batch, shape[-2], near=TABLE_ROWS if in_table else near, first=source.first_position, in_table=in_table,
@@ -375,7 +404,7 @@ def draw_rotary(draw: Draw, can_have_axes: bool) -> tuple[Rotary, int | None, in
 
 def draw_tables(draw: Draw) -> Call:
     (source, max_len, near), dtype, form = draw_rotary(draw, True), draw.pick(DTYPES), draw.pick(FORMS)
-    length, batch = draw.length(), draw.pick([None, 2, 3])
+    batch, length = draw.extent([None, 2, 3])
     rows = draw_rows(
         draw, batch or 1, length, near=near, coordinates=source.coordinate_count, has_batch=batch is not None, can_share=False,
         can_have_validity=False,
@@ -412,13 +441,13 @@ def draw_rotation(draw: Draw) -> Call:
     in_table = name == "rotate_by_tables_"
     has_table_rows = in_table and draw.chance(30)  # tables [B, L, pairs]
     is_packed = source.coordinates is None and name != "shift_" and not has_table_rows and draw.chance(15)
-    ndim, length = draw.pick([4, 3, 2]), draw.length()
+    ndim = draw.pick([4, 3, 2])
     has_batch = ndim > 2 and not is_packed
     axis = -ndim if is_packed else draw.integer(-ndim + (ndim == 3), -2)
     width = source.rotary_dim + (0 if in_table else draw.pick([0, 0, 3]))
     source = source._replace(head_dim=width)
-    first = draw_shape(draw, ndim, length, width)
-    batch = first[0] if has_batch else 1
+    first = draw_shape(draw, ndim, width)
+    batch, length = first[0] if has_batch else 1, first[-2]
     rows = draw_rows(
         draw, batch, length, near=TABLE_ROWS if in_table else near, name="by" if name == "shift_" else "positions",
         coordinates=source.coordinate_count, in_table=in_table, is_packed=is_packed, has_batch=has_batch,

@@ -15,7 +15,7 @@ pytest.importorskip("mpmath")
 ROOT = str(Path(__file__).parents[2])
 
 
-@pytest.mark.parametrize("calls", [120, pytest.param(2000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("calls", [300, pytest.param(2000, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("streaming_bytes", ["", "1"])
 def test_every_state(streaming_bytes: str, calls: int) -> None:
     options = [f"--calls={calls}", "--seconds=500", f"--seed={streaming_bytes or 0}"]
