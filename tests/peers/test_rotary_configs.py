@@ -227,7 +227,7 @@ def test_every_key_of_every_class_is_read_or_listed() -> None:
     found = set()
     for model_type, kind in tool().configurations().items():
         data = table()["models"].get(model_type)
-        read = ModelType(**data).read_keys() if data else {"rope_parameters", "rope_scaling", *AROUND}
+        read = {*ModelType(**data).read_keys} if data else {"rope_parameters", "rope_scaling", *AROUND}
         if data or model_type in table()["parts"]:
             own = {*kind.__dataclass_fields__, *kind.attribute_map} - {*inherited_keys()}
             found |= {(model_type, key) for key in own - read if concerns_rotation(key)}

@@ -55,6 +55,10 @@ READ: list[tuple[Config, Config, int, float]] = [
     *(({"rope_theta": 1e6, key: 64}, UNKNOWN, 31, 1e6 ** (-62 / 64)) for key in ("head_dim", "kv_channels",
         "attention_head_dim", "rotary_dim", "rotary_ndims")),
     ({"rope_theta": 1e6, "n_embd": 512, "n_head": 8}, UNKNOWN, 31, 1e6 ** (-62 / 64)),
+    # A list of types says what such keys say.
+    ({**BARE, "full_attention_interval": 2, "layer_types": ["sliding_attention", "full_attention"]}, UNKNOWN, 63, 1.2409e-6),
+    ({**BARE, "full_attention_interval": 1, "hybrid_override_pattern": None, "attn_type_list": []}, UNKNOWN, 63, 1.2409e-6),
+    ({"model_type": "hunyuan_v1_dense", "use_rotary_pos_emb": True}, {}, 63, 1e4 ** (-126 / 128)),
     # What says the same as the others is harmless.
     ({**LLAMA, "rotary_emb_base": 1e6, "rotary_pct": 1.0, "kv_channels": 128, "rope_interleaved": False}, {}, 63,
         1.2409e-6),
@@ -99,7 +103,6 @@ READ: list[tuple[Config, Config, int, float]] = [
     # Positions are divided once.
     ({**LLAMA, "rope_scaling": {"type": "linear", "factor": 8.0}, "rope_condense_ratio": 8}, {}, 63, 1.2409e-6 / 8),
     ({**LLAMA, "rope_condense_ratio": 8}, {"scaling": {"rope_type": "linear", "factor": 8.0}}, 63, 1.2409e-6 / 8),
-    ({**LLAMA, "attn_use_rope": False}, {"base": 1e6, "scaling": {}, "rotary_dim": 128}, 63, 1.2409e-6),
     ({**LLAMA, "use_2d_rope": False, "attn_use_rope": True}, {}, 63, 1.2409e-6),
     # TensorRT-LLM's name of the pairing, a shared key that each type of layers also has, and Qwen 3 Omni's talker
     ({**BARE, "position_embedding_type": "rope_gpt_neox"}, UNKNOWN, 63, 1.2409e-6),
@@ -152,6 +155,21 @@ REFUSED: list[tuple[Config, Config, str]] = [
         "block_position_encoding"),
     # ALiBi under the model_type of BERT
     ({"model_type": "bert", "alibi_starting_size": 512}, {}, "alibi_starting_size"),
+    # No argument says which layers are rotated.
+    *(({**config, key: value}, {**UNKNOWN, "base": 1e4, "scaling": {"rope_type": "default"}, "rotary_dim": 128},
+        key) for config in (BARE, LLAMA) for key, value in {"attn_use_rope": False, "use_rope": False,
+        "no_rope_layers": [1, 1, 1, 0], "nope_layers": [3], "position_embedding_type": "alibi"}.items()),
+    # Of which type each layer is, where no list of types says it
+    *(({**config, key: value}, UNKNOWN, key) for config in (BARE, LLAMA) for key, value in {"attn_type_list": [0] * 7 +
+        [1], "full_attention_interval": 4, "hybrid_override_pattern": "M-M*-", "linear_attn_config": {"full_attn_layers":
+        [4]}, "attn_layer_period": 8, "attention_layers": [3], "full_attn_idxs": [2], "layers_block": {"attn_types":
+        ["global"]}, "hybrid_layer_pattern": [0, 1], "block_types": ["recurrent", "attention"]}.items()),
+    ({"model_type": "minimax", "attn_type_list": [0, 0, 0, 1], "num_hidden_layers": 4}, {}, "attn_type_list"),
+    ({"model_type": "jet_nemotron", "head_dim": 128, "rope_theta": 1e6, "layer_types": ["jet", "jet", "swa", "attn"]},
+        UNKNOWN, "layer_types 0"),
+    # A mapping that the model does not read
+    ({"model_type": "esm", "position_embedding_type": "rotary", "rope_parameters": {"rope_theta": 1e5}}, {},
+        "rope_parameters"),
     # A second base
     *(({**BARE, key: 1e4, **more}, SWA, key) for key in ("swa_rope_theta", "rope_local_base_freq",
         "compress_rope_theta", "local_rope_theta", "rope_theta_swa") for more in [{"layer_types": ["sliding_attention",

@@ -149,3 +149,73 @@ def test_an_error_has_the_place_of_the_part() -> None:
     for config in (part, fastpe.ModelConfig(part), fastpe.ModelConfig(part).text or {}):
         with pytest.raises(ValueError, match=r'^config\["text_config"\]\["model_type"\] is'):
             fastpe.RotaryEmbedding.from_config(config)
+
+
+YARN = {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 4096}
+
+
+@pytest.mark.parametrize(
+    ("text", "place"),
+    [
+        ({"rope_theta": "1e4"}, '["rope_theta"]'),
+        ({"rope_theta": 0.5}, '["rope_theta"]'),
+        ({"head_dim": 2**21}, '["head_dim"]'),
+        ({"rope_parameters": {"rope_type": "linear", "factor": 2.0, "facter": 2.0}}, '["rope_parameters"]["facter"]'),
+        ({"rope_scaling": {"type": "linear", "factor": 0.5}}, '["rope_scaling"]["factor"]'),
+        ({"rope_scaling": {**YARN, "beta_fast": 1, "beta_slow": 2}}, '["rope_scaling"]["beta_fast"]'),
+        (
+            {"rope_scaling": {"type": "dynamic", "factor": 2.0}, "max_position_embeddings": 1.5},
+            '["max_position_embeddings"]',
+        ),
+        ({"rope_scaling": YARN, "original_max_position_embeddings": "4096"}, '["original_max_position_embeddings"]'),
+        ({"rope_scaling": {"type": "yarm"}}, '["rope_scaling"]["type"]'),
+        ({"rope_scaling": {"type": "llama3", "factor": 2.0}}, '["rope_scaling"]'),
+        ({"layer_types": ["banana", "apple"]}, '["layer_types"][0]'),
+        ({"rotary": {"base": 1e4}}, '["rotary"]'),
+        ({"attention": [{"xpos": True}]}, '["attention"][0]["xpos"]'),
+        ({"partial_rotary_factor": 0.5}, '["partial_rotary_factor"]'),
+        ({"per_layer_config": {"1": {"head_dim": "8"}}}, '["per_layer_config"]["1"]["head_dim"]'),
+        ({"hidden_size": 770, "num_attention_heads": 12}, '["hidden_size"]'),
+    ],
+    ids=str,
+)
+def test_an_error_has_the_place_of_the_value(text: Any, place: str) -> None:
+    part = {
+        "model_type": "llama",
+        **({} if "hidden_size" in text else {"head_dim": 64}),
+        "num_hidden_layers": 2,
+        **text,
+    }
+    for outer, at in ((part, ""), ({"model_type": "llava", "text_config": part}, '["text_config"]')):
+        with pytest.raises((TypeError, ValueError)) as raised:
+            fastpe.RotaryEmbedding.layers_from_config(outer, seq_len=100)
+        assert raised.value._fields["argument"] == f"config{at}{place}"  # type: ignore[attr-defined]
+        assert "scaling[" not in str(raised.value)
+
+
+def test_null_is_a_value_of_truncate() -> None:
+    config = {"model_type": "llama", "head_dim": 64, "rope_theta": 1e6}
+    false, null = (
+        fastpe.RotaryEmbedding.from_config({**config, "rope_scaling": {**YARN, "truncate": each}})
+        for each in (False, None)
+    )
+    assert np.array_equal(false.frequencies, null.frequencies)
+    assert not np.array_equal(
+        null.frequencies, fastpe.RotaryEmbedding.from_config({**config, "rope_scaling": YARN}).frequencies
+    )
+    direct = fastpe.RotaryEmbedding(64, interleaved=False, scaling={**YARN, "rope_theta": 1e6, "truncate": None})
+    assert direct == pickle.loads(pickle.dumps(direct)) == fastpe.RotaryEmbedding(**direct.arguments) == null
+
+
+def test_layers_that_are_alike_are_made_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = []
+    original = fastpe.RotaryEmbedding.__init__
+
+    def counted(self: Any, *given: Any, **more: Any) -> None:
+        made.append(self)
+        original(self, *given, **more)
+
+    monkeypatch.setattr(fastpe.RotaryEmbedding, "__init__", counted)
+    config = {"model_type": "gemma3_text", "num_hidden_layers": 62}
+    assert len(fastpe.RotaryEmbedding.layers_from_config(config)) == 62
+    assert len(made) == 2

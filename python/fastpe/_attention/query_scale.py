@@ -15,7 +15,8 @@ from fastpe._arguments import integer, names_keywords, numbers
 from fastpe._config.layer_types import LayerType
 from fastpe._config.layers import Model
 from fastpe._config.model import ModelConfig
-from fastpe._config.rope import entry_of, read_number, trained_length, wrong
+from fastpe._config.rope import Entry, entry_of, trained_length
+from fastpe._config.values import Value, read_number, read_size, wrong
 from fastpe._errors import refused
 
 _exact = decimal.Context(prec=60)
@@ -104,7 +105,7 @@ def _chosen(model: Model, layer: int | None) -> list[LayerType]:
 
 def _scale(model: Model, layer: LayerType, positions: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
     """The scale of one layer, at these positions."""
-    kinds = model.found.model.query_scale
+    kinds, part = model.found.model.query_scale, model.found.part
     result = decimal.Decimal(1)
     steps, strength = np.zeros(positions.shape, np.int64), decimal.Decimal(0)
     with decimal.localcontext(_exact):
@@ -112,20 +113,21 @@ def _scale(model: Model, layer: LayerType, positions: npt.NDArray[Any]) -> npt.N
             result = _mscale(model) ** 2
         if "llama_4" in kinds:
             entry = entry_of(model.found, layer.name)
-            if "llama_4_scaling_beta" not in entry.mapping:
-                raise wrong(("rope_parameters", "llama_4_scaling_beta"), "is missing", "a number", "write it")
-            trained = integer("original_max_position_embeddings", trained_length(entry), 1)
-            steps = (positions // trained).astype(np.int64)
-            strength = _decimal("llama_4_scaling_beta", entry.mapping["llama_4_scaling_beta"])
-        if "temperature" in kinds and not layer.is_rotated:
-            keys = {"attn_temperature_tuning": True, "floor_scale": 8192, "attn_scale": 0.1, **model.found.config}
-            if keys["attn_temperature_tuning"]:
-                floor_scale = read_number("floor_scale", keys["floor_scale"])
-                if floor_scale <= 0.0:
-                    raise wrong("floor_scale", f"is {floor_scale}", "a number above 0")
-                divisor: Any = int(floor_scale) if floor_scale.is_integer() else floor_scale
-                steps = ((positions + 1) // divisor).astype(np.int64)
-                strength = _decimal("attn_scale", keys["attn_scale"])
+            beta, trained = _value(entry, "llama_4_scaling_beta"), trained_length(entry)
+            if trained is None:
+                raise wrong((*entry.place, "original_max_position_embeddings"), "is missing", "a number", "write it")
+            steps = (positions // read_size(trained)).astype(np.int64)
+            strength = decimal.Decimal(read_number(beta))
+        if "temperature" in kinds and not layer.is_rotated and part._json.get("attn_temperature_tuning", True):
+            floor_scale, attn_scale = (
+                read_number(Value(part._json.get(key, usual), part._at(key)))
+                for key, usual in (("floor_scale", 8192), ("attn_scale", 0.1))
+            )
+            if floor_scale <= 0.0:
+                raise wrong(part._at("floor_scale"), f"is {floor_scale}", "a number above 0")
+            divisor: Any = int(floor_scale) if floor_scale.is_integer() else floor_scale
+            steps = ((positions + 1) // divisor).astype(np.int64)
+            strength = decimal.Decimal(attn_scale)
         different, places = np.unique(steps, return_inverse=True)
         values = [float(result * (1 + strength * decimal.Decimal(1 + step).ln())) for step in different.tolist()]
     return np.array(values, np.float64)[places].reshape(positions.shape)
@@ -133,15 +135,15 @@ def _scale(model: Model, layer: LayerType, positions: npt.NDArray[Any]) -> npt.N
 
 def _mscale(model: Model) -> decimal.Decimal:
     """``0.1 * mscale_all_dim * log(factor) + 1``, or 1."""
-    mapping = entry_of(model.found, "full_attention").mapping
-    rope_type = mapping.get("rope_type", mapping.get("type", "default"))
-    if rope_type == "default" or not mapping.get("mscale_all_dim"):
+    entry = entry_of(model.found, "full_attention")
+    mapping = entry.mapping
+    if mapping.get("rope_type", mapping.get("type", "default")) == "default" or not mapping.get("mscale_all_dim"):
         return decimal.Decimal(1)
-    if mapping.get("factor") is None:
-        raise wrong(("rope_scaling", "factor"), "is missing, and mscale_all_dim is not", "a number", "write it")
-    factor, mscale = (_decimal(key, mapping[key]) for key in ("factor", "mscale_all_dim"))
+    factor, mscale = (decimal.Decimal(read_number(_value(entry, key))) for key in ("factor", "mscale_all_dim"))
     return decimal.Decimal(1) if factor <= 1 else decimal.Decimal("0.1") * mscale * factor.ln() + 1
 
 
-def _decimal(key: str, value: Any) -> decimal.Decimal:
-    return decimal.Decimal(read_number(key, value))
+def _value(entry: Entry, key: str) -> Value:
+    if key not in entry.mapping:
+        raise wrong((*entry.place, key), "is missing", "a number", "write it")
+    return Value(entry.mapping[key], (*entry.place, key))

@@ -1,26 +1,33 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Of which type each layer of a model is, and whether it is rotated.
 
-Files list the types in `layer_types`, or follow a rule of the model's class: the field `layer_types` of its row.
+Files list the types in `layer_types`, or follow a rule of the model's class, the field `layer_types` of its row: one of
+
+* {"cycle", "first", "key"}: types that repeat, behind those of the first layers; a key of the file may have the cycle.
+* {"every", "at", "also", "key", "types"}: the second of two types is that of every n-th layer, from layer `at` on (-1 for
+  the n-th), and of the layers in `also`; a key of the file may say n.
+* {"list", "indices", "types"}: a key of the file has the indices of the layers of the second type.
+* {"function"}: what no such rule says, by the name of a function below.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from fastpe._arguments import shown
-from fastpe._config.file import Json, path_text
-from fastpe._config.rope import read_size, rope_mapping
+from fastpe._config.file import Json
+from fastpe._config.model import ModelConfig
 from fastpe._config.tables import ModelType, table
-from fastpe._errors import refused
+from fastpe._config.values import read_size, wrong
 
 _type_keys = ("layer_types", "layers_block_type")
 _count_keys = ("num_layers", "n_layers", "n_layer", "decoder_num_hidden_layers", "speech_encoder_layers")
 _most_layers = 10_000
 # Where a file has no number of layers, so many show each type that the rule of its class has.
 _enough_layers = 60
+_full, _sliding = "full_attention", "sliding_attention"
 
 
 class LayerType(NamedTuple):
@@ -31,142 +38,161 @@ class LayerType(NamedTuple):
     is_rotated: bool
 
 
-def number_of_layers(config: Json, model: ModelType) -> int | None:
+def number_of_layers(part: ModelConfig, model: ModelType) -> int | None:
     """How many layers the file says that the model has."""
     for key in (*model.names_of("num_hidden_layers"), *_count_keys):
-        if config.get(key) is not None:
-            return read_size(key, config[key], _most_layers)
-    keys = ("layer_types", model.rotated_layers.get("key", ""), *model.names_of("rope_theta"))
-    return next((len(config[key]) for key in keys if isinstance(config.get(key), (list, tuple)) and config[key]), None)
+        if part._json.get(key) is not None:
+            return read_size(part._value(key), _most_layers)
+    keys = ("layer_types", model.rotated_layers.get("list", ""), *model.names_of("rope_theta"))
+    lists = (part._json.get(key) for key in keys)
+    return next((len(each) for each in lists if isinstance(each, (list, tuple)) and each), None)
 
 
-def layer_types(config: Json, model: ModelType) -> list[LayerType]:
-    """The layers of the model; without their number, as many as show each type."""
-    count = number_of_layers(config, model) or _enough_layers
-    names = _names(config, model, count)
-    rotated = _rotated_layers(config, model, count)
-    if "rotated" in model.layer_types and not has_types(config):  # Llama 4
-        key, name = model.layer_types["rotated"]
-        names = [name if each and config.get(key, 0) is not None else "full_attention" for each in rotated]
+def layer_types(part: ModelConfig, model: ModelType, entries: Json) -> list[LayerType]:
+    """The layers of the model; without their number, as many as show each type. `entries` are those of the rope mapping."""
+    count = number_of_layers(part, model) or _enough_layers
+    names = _written(part, model, count, entries) or _by_rule(part, model.layer_types, count)
+    rotated = _rotated(part, model.rotated_layers, count)
+    if model.layer_types.get("function") == "llama4" and not has_types(part):
+        chunked = "chunked_attention" if part._json.get("attention_chunk_size", 0) is not None else _full
+        names = [chunked if each else _full for each in rotated]
+    dense = _dense(part, count) if model.layer_types.get("function") == "cohere2_moe" else {}
     return [
-        LayerType(at, name, bool(rotated[at]) and is_rotated(config, model, name, at)) for at, name in enumerate(names)
+        LayerType(at, name, bool(rotated[at]) and (dense.get(at, False) or is_rotated(part, model, name)))
+        for at, name in enumerate(names)
     ]
 
 
-def has_types(config: Json) -> bool:
+def has_types(part: ModelConfig) -> bool:
     """Whether the file says of which type each layer is."""
-    return any(config.get(key) for key in _type_keys)
+    return any(part._json.get(key) for key in _type_keys)
 
 
-def is_rotated(config: Json, model: ModelType, name: str, index: int | None = None) -> bool:
+def is_rotated(part: ModelConfig, model: ModelType, name: str) -> bool:
     """Whether layers of this type are rotated, as far as the type says it."""
-    if index is not None and _prefix_pattern(config) == 1 and _is_dense(config, model, index):
-        return True
     if name in model.unrotated:
         key, for_null = model.unrotated[name] or ("", False)
-        return key in config and (config[key] is None) == for_null
+        return key in part._json and (part._json[key] is None) == for_null
     return name not in table()["unrotated_layers"] or name in model.layers
 
 
-def _names(config: Json, model: ModelType, count: int) -> list[str]:
-    """The type of each layer."""
-    key = next((name for name in _type_keys if config.get(name) is not None), "")
-    written = config.get(key) or []
-    if not isinstance(written, (list, tuple)) or not all(isinstance(name, str) for name in written):
-        raise refused(TypeError, path_text((key,)), f"is {shown(written)}", "a list of names")
-    rule = model.layer_types
-    if written:
-        names = list(written)
-        if "pairs" in rule and rule["pairs"] in names:
-            names, count = names[::2], count // 2 if len(names) == count else count
-        if len(names) < count:
-            found = f"has {len(names)} names, and the model has {count} layers"
-            raise refused(ValueError, path_text((key,)), found, "one for each layer")
-        names = [rule.get("renamed", {}).get(name, name) for name in names[:count]]
-        known = {*table()["layer_types"], *table()["unrotated_layers"], *model.layers, *rope_mapping(config)[1]}
-        for at, name in enumerate(names if model.source else []):
-            if name not in known:
-                found = f"is {name!r}: whether layers of this type are rotated is not known"
-                raise refused(ValueError, path_text((key, at)), found, remedy="correct it")
-    else:
-        names = [*_by_rule(config, rule, count, model)]
-    if rule.get("ends") and names:
-        names[-1] = rule["ends"]
+def _written(part: ModelConfig, model: ModelType, count: int, entries: Json) -> list[str]:
+    """The type of each layer, as the file lists them."""
+    key = next((name for name in _type_keys if part._json.get(name) is not None), "")
+    names = part._json.get(key) or []
+    if not isinstance(names, (list, tuple)) or not all(isinstance(name, str) for name in names):
+        raise wrong(part._at(key), f"is {shown(names)}", "a list of names", kind=TypeError)
+    if not names:
+        return []
+    names = list(names)
+    if model.layer_types.get("function") == "dory" and "mlp" in names:  # each layer, and its mlp
+        names, count = names[::2], count // 2 if len(names) == count else count
+    if len(names) < count:
+        found = f"has {len(names)} names, and the model has {count} layers"
+        raise wrong(part._at(key), found, "one for each layer")
+    names = [model.layer_types.get("renamed", {}).get(name, name) for name in names[:count]]
+    known = {*table()["layer_types"], *table()["unrotated_layers"], *model.layers, *entries}
+    for at, name in enumerate(names):
+        if name not in known:
+            found = f"is {name!r}: whether layers of this type are rotated is not known"
+            remedy = "correct it, or use RotaryEmbedding(..) for the layers that are rotated"
+            raise wrong(part._at(key, at), found, remedy=remedy)
+    if model.layer_types.get("function") == "gemma4":
+        names[-1] = _full
     return names
 
 
-def _by_rule(config: Json, rule: Json, count: int, model: ModelType) -> Iterator[Any]:
-    """The types that follow from the rule of the model's class.
-
-    * cycle: the types from the first layer on. cycle_key: the key of such a list. first: the types of the first layers.
-    * usual, other: one type, and the other that every n-th layer has, from layer `at` on, -1 for the n-th, "last" for a
-      count from the end. every, key: n, and the key that says it. also: other layers of that type.
-    * list: the key of a list with the indices of the other type, and `indices` if the config has none. values: the types
-      by the numbers of the list under `key`.
-    """
-    dense = _dense_layers(config, model)
-    pattern = config.get(rule.get("key", ""))
-    cycle = config.get(rule.get("cycle_key", "")) or rule.get("cycle")
-    if "values" in rule and isinstance(pattern, (list, tuple)):
-        known = {int(number): name for number, name in rule["values"].items()}
-        if len(pattern) < count or any(value not in known for value in pattern if not isinstance(value, (list, dict))):
-            expected = f"one of {', '.join(map(str, known))} for each of {count} layers"
-            raise refused(ValueError, path_text((rule["key"],)), f"is {shown(pattern)}", expected)
-        yield from (known.get(value, next(iter(known.values()))) for value in pattern[:count])
-    elif isinstance(pattern, str) and re.fullmatch("[LG]+", pattern):  # as EXAONE 4 writes it
-        yield from (rule["other" if pattern[at % len(pattern)] == "G" else "usual"] for at in range(count))
-    elif cycle:
-        first = rule.get("first", [])
-        yield from (first[at] if at < len(first) else cycle[at % len(cycle)] for at in range(count))
-    elif "list" in rule:
-        others = config.get(rule["list"])
+def _by_rule(part: ModelConfig, rule: Json, count: int) -> list[Any]:
+    """The types that follow from the rule of the model's class."""
+    written = part._json.get(rule.get("key", ""))
+    if "function" in rule:
+        return _functions[rule["function"]](part, count)
+    if "cycle" in rule:
+        first, cycle = rule.get("first", []), written or rule["cycle"]
+        return [first[at] if at < len(first) else cycle[at % len(cycle)] for at in range(count)]
+    if "every" in rule:
+        if isinstance(written, str) and re.fullmatch("[LG]+", written):  # as EXAONE 4 writes it
+            return [rule["types"][written[at % len(written)] == "G"] for at in range(count)]
+        every = rule["every"] if written is None else read_size(part._value(rule["key"]))
+        first_at = count - 1 if rule.get("at") == "last" else rule.get("at", -1)
+        also = {index % count for index in rule.get("also", [])}
+        return [rule["types"][(at - first_at) % every == 0 or at in also] for at in range(count)]
+    if "list" in rule:
+        others = part._json.get(rule["list"])
         others = rule.get("indices") if others is None else others
         if others is not None and not isinstance(others, (list, tuple)):
-            raise refused(TypeError, path_text((rule["list"],)), f"is {shown(others)}", "a list of ints")
-        yield from (rule["other" if others is None or at in others else "usual"] for at in range(count))
-    elif "usual" in rule:
-        every = read_size(rule.get("key", ""), rule["every"] if pattern is None else pattern)
-        at = count - 1 if rule.get("at") == "last" else rule.get("at", -1)
-        also = {index % count for index in rule.get("also", [])}
-        for index in range(dense):
-            yield rule["other" if (index + 1) % _prefix_pattern(config) == 0 else "usual"]
-        for index in range(count - dense):
-            yield rule["other" if (index - at) % every == 0 or index in also else "usual"]
-    else:
-        yield from ["full_attention"] * count
+            raise wrong(part._at(rule["list"]), f"is {shown(others)}", "a list of ints", kind=TypeError)
+        return [rule["types"][others is None or at in others] for at in range(count)]
+    return [_full] * count
 
 
-def _rotated_layers(config: Json, model: ModelType, count: int) -> Sequence[Any]:
+def _rotated(part: ModelConfig, rule: Json, count: int) -> Sequence[Any]:
     """One value for each layer: 0 where it is not rotated, whatever its type is."""
-    rule = model.rotated_layers
-    key = rule.get("key", "")
-    values = config.get(key)
+    key = rule.get("list", "")
+    values = part._json.get(key)
     if values is None and "every" not in rule:
         return [1] * count
     if values is None or (not values and rule.get("empty")):
-        return [*_by_rule(config, {**rule, "key": rule.get("interval", ""), "usual": 1, "other": 0}, count, model)]
+        return _by_rule(part, {**rule, "types": [1, 0]}, count)
     if not isinstance(values, (list, tuple)) or not all(isinstance(value, (int, float)) for value in values):
-        raise refused(TypeError, path_text((key,)), f"is {shown(values)}", "a list of numbers")
+        raise wrong(part._at(key), f"is {shown(values)}", "a list of numbers", kind=TypeError)
     if len(values) < count:
         found = f"has {len(values)} numbers, and the model has {count} layers"
-        raise refused(ValueError, path_text((key,)), found, "one for each layer")
+        raise wrong(part._at(key), found, "one for each layer")
     return values
 
 
-def _is_dense(config: Json, model: ModelType, index: int) -> bool:
-    kinds = config.get("mlp_layer_types") if "dense" in model.layer_types else None
-    if isinstance(kinds, (list, tuple)) and index < len(kinds):
-        return bool(kinds[index] == "dense")
-    return index < _dense_layers(config, model)
+# What no rule says
 
 
-def _dense_layers(config: Json, model: ModelType) -> int:
-    """Cohere 2 MoE: the first layers, which are dense, have a pattern of their own, and are rotated if it is 1."""
-    key = model.layer_types.get("dense", "")
-    given = config.get(key) if key else None
-    return 0 if not given else read_size(key, given, _most_layers)
+def _gemma4(part: ModelConfig, count: int) -> list[str]:
+    """Every sixth layer, and the last one, which counts in lists of the file too."""
+    return _by_rule(part, {"every": 6, "also": [-1], "types": [_sliding, _full]}, count)
 
 
-def _prefix_pattern(config: Json) -> int:
-    key = "prefix_dense_sliding_window_pattern"
-    return 1 if config.get(key) is None else read_size(key, config[key])
+def _dory(part: ModelConfig, count: int) -> list[str]:
+    return _by_rule(part, {"every": 4, "types": [_sliding, _full]}, count)
+
+
+def _deepseek_v4(part: ModelConfig, count: int) -> list[str]:
+    """A number for each layer says how much it compresses."""
+    heavy, sparse = "heavily_compressed_attention", "compressed_sparse_attention"
+    ratios, key = {0: _sliding, 4: sparse, 128: heavy}, "compress_ratios"
+    written = part._json.get(key)
+    if not isinstance(written, (list, tuple)):
+        return _by_rule(part, {"cycle": [heavy, sparse], "first": [heavy, heavy]}, count)
+    if len(written) < count or not all(isinstance(value, (int, float)) and value in ratios for value in written):
+        expected = f"one of {', '.join(map(str, ratios))} for each of {count} layers"
+        raise wrong(part._at(key), f"is {shown(written)}", expected)
+    return [ratios[value] for value in written[:count]]
+
+
+def _cohere2_moe(part: ModelConfig, count: int) -> list[str]:
+    """The first layers, which are dense, have a pattern of their own."""
+    dense = _dense_layers(part)
+    rule = {"every": 4, "key": "sliding_window_pattern", "types": [_sliding, _full]}
+    first = _by_rule(part, {**rule, "every": 1, "key": "prefix_dense_sliding_window_pattern"}, dense)
+    return [*first, *_by_rule(part, rule, count - dense)]
+
+
+def _dense(part: ModelConfig, count: int) -> dict[int, bool]:
+    """Which layers of Cohere 2 MoE are dense, and so rotated whatever their type is, if their pattern is 1."""
+    if part._json.get("prefix_dense_sliding_window_pattern") not in (None, 1):
+        return {}
+    kinds, first = part._json.get("mlp_layer_types"), _dense_layers(part)
+    kinds = kinds if isinstance(kinds, (list, tuple)) else []
+    return {at: kinds[at] == "dense" if at < len(kinds) else at < first for at in range(count)}
+
+
+def _dense_layers(part: ModelConfig) -> int:
+    key = "first_k_dense_replace"
+    return read_size(part._value(key), _most_layers) if part._json.get(key) else 0
+
+
+_functions: dict[str, Callable[[ModelConfig, int], list[str]]] = {
+    "cohere2_moe": _cohere2_moe,
+    "deepseek_v4": _deepseek_v4,
+    "dory": _dory,
+    "gemma4": _gemma4,
+    "llama4": lambda part, count: [_full] * count,  # by which layers are rotated
+}

@@ -15,20 +15,21 @@ from collections.abc import Mapping
 from typing import Any
 
 from fastpe._arguments import flag, shown, text
-from fastpe._config.file import Json
+from fastpe._config.file import Json, path_text
 from fastpe._config.layer_types import LayerType, has_types, is_rotated, layer_types, number_of_layers
 from fastpe._config.model import ModelConfig, model_of, part_of
-from fastpe._config.rope import Rope, entries_of, read_number, read_rope, with_mscale, wrong
+from fastpe._config.rope import Rope, entries_of, read_rope, with_mscale
 from fastpe._config.rows import Found, find_model
 from fastpe._config.unread import refuse_unread
+from fastpe._config.values import Value, read_number, wrong
 from fastpe._errors import refused
-from fastpe._rotary.scaling import axes_of, read_rotary_dim, read_scaling
+from fastpe._rotary.scaling import ScalingOfFile, axes_of, read_rotary_dim, read_scaling
 
 Source = Json | str | os.PathLike[str] | ModelConfig
 
 
 class Model:
-    """The layers of one config; numbers are read when a layer asks for them."""
+    """The layers of one config; numbers are read when a layer asks for them, once for all that are alike."""
 
     def __init__(self, config: Source, given: Json) -> None:
         self.given = {name: value for name, value in given.items() if value is not None}
@@ -41,21 +42,21 @@ class Model:
         self.found: Found = found
         _require_rotary(found)
         self._own = _own_values(found)
-        self._has_lists = any(isinstance(found.config.get(key), (list, tuple)) for key in found.model.read_keys())
+        self._has_lists = any(isinstance(found.config.get(key), (list, tuple)) for key in found.model.number_keys)
         self._ropes: dict[Any, Rope] = {}
-        layers = layer_types(found.config, found.model)
-        null = {layer.name for layer in layers if self._is_null(layer.name)}
+        layers = layer_types(found.part, found.model, entries_of(found.part, found.model, []))
+        null = {name for name in {layer.name for layer in layers} if self._is_null(name)}
         self.layers = [layer._replace(is_rotated=layer.is_rotated and layer.name not in null) for layer in layers]
 
     def of_type(self, name: str) -> list[LayerType]:
         """The layers of one type; one without an index where the file has none, and the type is known."""
-        config, row = self.found.config, self.found.model
+        part, row = self.found.part, self.found.model
         same = [layer for layer in self.layers if name in (layer.name, row.entries.get(layer.name))]
         types = [layer.name for layer in self.layers]
-        entries = entries_of(config, row, types)
+        entries = entries_of(part, row, types)
         known = [*dict.fromkeys([*row.layers, *entries, *types])]
-        is_said = bool(row.layers or row.layer_types or row.rotated_layers or entries) or has_types(config)
-        layer = LayerType(None, name, is_rotated(config, row, name))
+        is_said = bool(row.layers or row.layer_types or row.rotated_layers or entries) or has_types(part)
+        layer = LayerType(None, name, is_rotated(part, row, name))
         if layer.is_rotated and "base" not in self.given and (name not in known or not is_said):
             found, remedy = f"is {name!r}, but nothing in the config distinguishes layers", "leave it out"
             if is_said:
@@ -63,11 +64,16 @@ class Model:
             raise refused(ValueError, "layer_type", found, remedy=remedy)
         return same or [layer._replace(is_rotated=layer.is_rotated and not self._is_null(name))]
 
+    def key_of(self, layer: LayerType) -> Any:
+        """Equal for layers that are rotated alike."""
+        own = {} if layer.at is None else self._own.get(layer.at, {})
+        return layer.name, repr(own), layer.at if self._has_lists else None
+
     def rope(self, layer: LayerType) -> Rope:
         """The numbers of a layer that is rotated."""
-        own = {} if layer.at is None else self._own.get(layer.at, {})
-        key = (layer.name, repr(own), layer.at if self._has_lists else None)
+        key = self.key_of(layer)
         if key not in self._ropes:
+            own = {} if layer.at is None else self._own.get(layer.at, {})
             self._ropes[key] = read_rope(self.found, layer.name, layer.at, own, self.given)
         return self._ropes[key]
 
@@ -78,20 +84,25 @@ class Model:
 
     def _is_null(self, name: str) -> bool:
         """Whether the entry of this type of layers, in the file or in the row, says that they are not rotated."""
-        config, model = self.found.config, self.found.model
+        part, model = self.found.part, self.found.model
         name = model.entries.get(name, name)
-        return (entries_of(config, model, [name]) or model.layers).get(name, {}) is None
+        return (entries_of(part, model, [name]) or model.layers).get(name, {}) is None
 
 
-def read_layers(config: Source, seq_len: int | None, mrope: bool, given: Json) -> list[dict[str, Any] | None]:
-    """The arguments of each layer's `RotaryEmbedding`, None where it is not rotated."""
+def read_layers(
+    config: Source, seq_len: int | None, mrope: bool, given: Json
+) -> tuple[list[dict[str, Any]], list[int | None]]:
+    """The arguments of each `RotaryEmbedding` that differs, and which of them each layer has; None: it is not rotated."""
     model = Model(config, given)
-    if number_of_layers(model.found.config, model.found.model) is None:
-        key = model.found.model.names_of("num_hidden_layers")[0]
-        raise wrong(key, "is missing, the number of layers", remedy="write it")
-    made = [_arguments(model, layer, seq_len, mrope) if layer.is_rotated else None for layer in model.layers]
+    part, row = model.found.part, model.found.model
+    if number_of_layers(part, row) is None:
+        key = row.names_of("num_hidden_layers")[0]
+        raise wrong(part._at(key), "is missing, the number of layers", remedy="write it")
+    rotated = {model.key_of(layer): layer for layer in reversed(model.layers) if layer.is_rotated}
+    different = [_arguments(model, layer, seq_len, mrope) for layer in rotated.values()]
     model.refuse_unread()
-    return made
+    places = {key: at for at, key in enumerate(rotated)}
+    return different, [places[model.key_of(layer)] if layer.is_rotated else None for layer in model.layers]
 
 
 def read_layer(config: Source, layer_type: str | None, seq_len: int | None, mrope: bool, given: Json) -> dict[str, Any]:
@@ -99,7 +110,8 @@ def read_layer(config: Source, layer_type: str | None, seq_len: int | None, mrop
     model = Model(config, given)
     chosen = model.layers if layer_type is None else model.of_type(text("layer_type", layer_type))
     rotated = [layer for layer in chosen if layer.is_rotated]
-    made = [_arguments(model, layer, seq_len, mrope) for layer in rotated]
+    different = {model.key_of(layer): layer for layer in reversed(rotated)}
+    made = [_arguments(model, layer, seq_len, mrope) for layer in different.values()]
     model.refuse_unread()
     if not rotated:
         found = "was not given, and no layer of this model is rotated"
@@ -142,24 +154,28 @@ def _require_rotary(found: Found) -> None:
         if found.config.get(key, found.model.defaults.get(key)) not in allowed:
             what = f"is {shown(found.config.get(key))}: this model has no rotary embedding"
             this = json.dumps({key: allowed[0]})
-            raise wrong(key, what, remedy=f"leave its queries and keys as they are, or write {this} if yours has one")
+            raise wrong(
+                found.part._at(key),
+                what,
+                remedy=f"leave its queries and keys as they are, or write {this} if yours has one",
+            )
 
 
 def _own_values(found: Found) -> dict[int, dict[str, Any]]:
     """What the config says of single layers, as transformers 5 writes it, by the layer's number."""
     key = "per_layer_config"
-    layers = found.config.get(key) or {}
+    part, layers = found.part, found.config.get(key) or {}
     if not isinstance(layers, Mapping) or not all(
         str(index).isdecimal() and len(str(index)) < 10 and isinstance(values, Mapping)
         for index, values in layers.items()
     ):
-        raise wrong(key, f"is {shown(layers)}", "mappings by the layer's number", kind=TypeError)
-    read = {*found.model.width, *found.model.read_keys()}
-    for values in layers.values():
+        raise wrong(part._at(key), f"is {shown(layers)}", "mappings by the layer's number", kind=TypeError)
+    read = {*found.model.width, *found.model.read_keys}
+    for at, values in layers.items():
         for name in ("rope_scaling", "rope_parameters"):
             if name in values and values[name] != found.config.get(name):
                 remedy = "give rotary_dim= and base="
-                raise wrong((key, name), f"is {shown(values[name])}", "that of the whole model", remedy)
+                raise wrong(part._at(key, at, name), f"is {shown(values[name])}", "that of the whole model", remedy)
     return {int(at): {name: each for name, each in values.items() if name in read} for at, values in layers.items()}
 
 
@@ -177,28 +193,36 @@ def _arguments(model: Model, layer: LayerType, seq_len: int | None, mrope: bool)
         result["head_dim"] = rope.head_dim
     if flag("mrope", mrope):
         result["frequency_axes"] = _frequency_axes(rope)
-    if "scaling" in model.given:
-        return {**result, "base": rope.base, "scaling": model.given["scaling"], "seq_len": seq_len}
     base, read = rope.base, rope.scaling
-    if rope.multiplies_base:
+    if "scaling" in model.given:
+        found = None if base is None else base.found
+        return {**result, "base": found, "scaling": model.given["scaling"], "seq_len": seq_len}
+    if rope.multiplies_base and base is not None:
         # Alibaba-NLP/new-impl:modeling.py, NTKScalingRotaryEmbedding, whose tables are at least as long as the scaled length.
-        factor = max(read_number("factor", read.get("factor")), 1.0)
-        base, read = (base or 0.0) * factor, {**read, "rope_type": "linear", "factor": factor ** (2 / width)}
-    if row.longrope == "mscale" and read.get("rope_type") == "longrope":
+        factor = read.get("factor", Value(None, (*rope.entry.place, "factor")))
+        times = max(read_number(factor), 1.0)
+        base = base._replace(found=base.found * times)
+        read = {**read, "rope_type": Value("linear", ()), "factor": factor._replace(found=times ** (2 / width))}
+    if row.longrope == "mscale" and _type_of(read) == "longrope":
         read = with_mscale(read, seq_len)
+    is_plain = [*read] == ["rope_type"] and _type_of(read) == "default"
+    if is_plain and width % 2 == 0:
+        return {**result, "base": None if base is None else base.found}
+    values = {**read, **({} if base is None else {"rope_theta": base})}
+    places = {key: path_text(value.path) for key, value in values.items() if value.path}
+    scaling = ScalingOfFile(path_text(rope.entry.place), {key: each.found for key, each in values.items()}, places)
     if width % 2:
-        result["frequencies"] = _odd_frequencies(width, base, read)
-    elif read == {"rope_type": "default"}:
-        result["base"] = base
-    else:
-        result["scaling"] = {**read, "rope_theta": base}
-        result["seq_len"] = seq_len
-    return result
+        return {**result, "frequencies": _odd_frequencies(rope, scaling)}
+    return {**result, "scaling": scaling, "seq_len": seq_len}
+
+
+def _type_of(scaling: dict[str, Value]) -> Any:
+    return scaling["rope_type"].found if "rope_type" in scaling else None
 
 
 def _frequency_axes(rope: Rope) -> Any:
     """Which coordinate each frequency belongs to: time 0, height 1, width 2."""
-    model, mapping = rope.entry.model, rope.entry.mapping
+    model, mapping, place = rope.entry.model, rope.entry.mapping, rope.entry.place
     if model.mrope is None:
         found, remedy = "is True, but models of this type have one coordinate", "leave it out"
         if not model.source:
@@ -214,22 +238,22 @@ def _frequency_axes(rope: Rope) -> Any:
     if is_mixed is not None and bool(is_mixed) != (division == "strides"):
         found = f"is {shown(is_mixed)}, which transformers does not read, and other systems do"
         remedy = "leave it out to do as transformers, or use one of fastpe.rotary_layouts"
-        raise wrong(("rope_scaling", "mrope_interleaved"), found, remedy=remedy)
-    sections, place = mapping.get("mrope_section", default), ("rope_scaling", "mrope_section")
+        raise wrong((*place, "mrope_interleaved"), found, remedy=remedy)
+    sections, path = mapping.get("mrope_section", default), (*place, "mrope_section")
     if not isinstance(sections, (list, tuple)) or [type(each) for each in sections] != [int] * 3:
-        raise wrong(place, f"is {shown(sections)}", "a list of 3 ints", kind=TypeError)
+        raise wrong(path, f"is {shown(sections)}", "a list of 3 ints", kind=TypeError)
     if sum(sections) != rope.width // 2 or min(sections) < 0:
-        raise wrong(place, f"is {shown(sections)}", f"3 numbers whose sum is {rope.width // 2}")
+        raise wrong(path, f"is {shown(sections)}", f"3 numbers whose sum is {rope.width // 2}")
     if division == "turns" and sections[0] != sections[1]:
-        raise wrong(place, f"is {shown(sections)}", "that the first two are equal")
+        raise wrong(path, f"is {shown(sections)}", "that the first two are equal")
     return axes_of(division, sections).tolist()
 
 
-def _odd_frequencies(width: int, base: Any, scaling: dict[str, Any]) -> Any:
+def _odd_frequencies(rope: Rope, scaling: ScalingOfFile) -> Any:
     """base**(-2k / width) for an odd width: every second frequency of the double width."""
-    rope_type = scaling.get("rope_type", "default")
+    width, rope_type = rope.width, scaling.get("rope_type", "default")
     if rope_type not in ("default", "linear"):
         found, expected = f"gives a rotated part of {width} columns", f"an even number for {rope_type!r}"
-        raise wrong("partial_rotary_factor", found, expected, "give rotary_dim=")
-    doubled = read_scaling(2 * width, base=base, scaling=scaling, seq_len=None)
+        raise wrong(rope.entry.part._at("partial_rotary_factor"), found, expected, "give rotary_dim=")
+    doubled = read_scaling(2 * width, base=None, scaling=scaling, seq_len=None)
     return doubled.frequencies(2 * width)[0][::2].tolist()

@@ -17,6 +17,7 @@ from typing import Any, NoReturn, TypeVar
 from fastpe._arguments import shown, text
 from fastpe._config.file import Json, Path, load, path_text
 from fastpe._config.tables import table
+from fastpe._config.values import Value
 from fastpe._errors import refused
 
 _Value = TypeVar("_Value")
@@ -163,9 +164,17 @@ class ModelConfig:
         """The config, the part in it that leads to the language model, and so on; the last one is that model."""
         return self._keep("levels", lambda: tuple(self._to_text(must_end=True)))
 
+    def _at(self, *keys: str | int) -> Path:
+        """Where the file has a value of this part."""
+        return (*self._path, *keys)
+
     def _place(self, *keys: str | int) -> str:
-        """Where the file has a value of this part, as errors name it."""
+        """The same as errors name it."""
         return path_text((*self._path, *keys))
+
+    def _value(self, key: str) -> Value:
+        """A value of this part, and its place."""
+        return Value(self._json.get(key), (*self._path, key))
 
     def _keep(self, name: Any, find: Callable[[], _Value]) -> _Value:
         """What `find` gave the first time; two threads may both ask it."""

@@ -23,7 +23,7 @@ class ModelType:
     * rope_theta, partial_rotary_factor, defaults: of the model's class.
     * rope: the rope mapping that counts if the config has none. It has no base where the config's own counts.
     * nested: whether each type of layers has a rope mapping of its own, and no old form of the config is read.
-      entries: where the entries have other names than the types of layers.
+      entries: where the entries have other names than the types of layers. reads_mapping: whether one is read at all.
     * layers: what differs for each type of layers: fields of this class, or None if they are not rotated. There, scaled says
       whether one mapping for all layers counts ("rope_type": only if it has this key), own_theta, whether a base in it does
       not, and yarn has defaults of this scaling.
@@ -33,8 +33,8 @@ class ModelType:
     * mrope: how sections divide the frequencies, as in `Rotation`, or "doubled"; and the default sections.
     * requires: values of a key without which the model is not rotated.
     * unrotated: types of layers that are not rotated: always (None), or unless a key is null (true) or is not (false).
-      rotated_layers: the key of a list that has 0 for each layer that is not rotated, and which these are without it:
-      every n-th, counted from the first or from the last, where a key may say n. layer_types: see `_by_rule`.
+      rotated_layers: the key of a list that has 0 for each layer that is not rotated, and the rule without it.
+      layer_types: the rule of the types of layers. Both rules are described in layer_types.py.
     * names: what a key is called, in the order in which names count.
     * harmless: keys that concern rotation, and that the model's module does not read, by the source of the row. neutral:
       values of such keys that change nothing, where others would.
@@ -54,6 +54,7 @@ class ModelType:
     partial_rotary_factor: float | None = None
     rope: Json = dataclasses.field(default_factory=dict)
     nested: bool = False
+    reads_mapping: bool = True
     entries: Mapping[str, str] = dataclasses.field(default_factory=dict)
     layers: Mapping[str, Json | None] = dataclasses.field(default_factory=dict)
     scaled: bool | str = False
@@ -84,15 +85,21 @@ class ModelType:
         """What configs call this key."""
         return self.names.get(key, [key])
 
-    def read_keys(self) -> set[str]:
-        """The names of all keys that are read, whatever the type of the layers."""
+    @functools.cached_property
+    def number_keys(self) -> frozenset[str]:
+        """The names of all keys whose numbers say how layers are rotated, whatever their type."""
         rows = [self.of_layer(name) for name in self.layers] or [self]
         words = [word for row in rows for term in row.width for word in term.replace(" // ", " * ").split(" * ")]
         keys = {*words, "rope_theta", "partial_rotary_factor", "original_max_position_embeddings"}
-        named = {name for row in rows for key in keys for name in row.names_of(key)}
+        return frozenset(name for row in rows for key in keys for name in row.names_of(key))
+
+    @functools.cached_property
+    def read_keys(self) -> frozenset[str]:
+        """The names of all keys that are read."""
         others = {self.rotary_dim, self.pairing_key, *self.requires, *(self.dynamic or ()), *self.harmless}
-        rules = {*self.rotated_layers.values(), *(key for key in self.layer_types.values() if isinstance(key, str))}
-        return named | others | {key for key in rules if isinstance(key, str)} | {"rope_scaling", "rope_parameters"}
+        rules = (self.layer_types, self.rotated_layers)
+        others |= {rule[word] for rule in rules for word in ("key", "list") if word in rule}
+        return self.number_keys | others | {"rope_scaling", "rope_parameters"}
 
 
 @functools.cache

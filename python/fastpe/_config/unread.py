@@ -13,17 +13,28 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from fastpe._arguments import shown
-from fastpe._config.file import Json, Path, packaged, path_text
+from fastpe._config.file import Json, Path, packaged
+from fastpe._config.layer_types import has_types
 from fastpe._config.rope import Rope, value_of, written_name
 from fastpe._config.rows import Found
-from fastpe._errors import refused
+from fastpe._config.values import wrong
 
 _word = re.compile(r"rope|rotary|theta|yarn|(^|_)ntk|nope|mscale|alibi")
+# A key that says of which type each layer is.
+_types = re.compile(
+    r"(attn|attention|decoder_attention|mixer|block|sublayer)_types(_list)?|(attn|attention|mixer)_type_list|block_type_list"
+    r"|layers_block_type|layer_group_size|linear_attn_config|\w*hybrid_(\w+_)?(pattern|layers?|layer_ids|ids|indices|interval)"
+    r"|(\w+_)?(full|linear|softmax|lightning|mamba|ssm|recurrent|hybrid|global|nope|delta|gla|kda|self)_(attn_|attention_)?"
+    r"(every|every_n_layers|interval|layers?|layer_ids|layer_indices|layer_idx|idxs?|indices|pattern|period|offset|freq)"
+    r"|(attn|attention)_(layers?|layer_\w+|idxs?|indices|every\w*|interval|period|offset|freq)"
+)
 _longest_name = 200  # of a key that concerns rotation
 
-# The argument that takes the place of a key, by the first of these patterns; of other keys, all but the pairing do.
+# The argument that takes the place of a key, by the first of these patterns; of other keys, all but the pairing do. No
+# argument says which layers are rotated.
 _arguments = {
-    "": r"alibi|nope|no_rope|_type$|_layers",
+    "layers": r"alibi|nope|no_rope|norope|_layers?$|_layers?_|_type$|_on_|layout|^(\w+_)?use_(rope|rotary(_\w+)?|pos\w*emb\w*)$"
+    r"|^(rope_enabled|global_rope|rotary|rope|rotary_embedding|add_position_embedding)$",
     "interleaved": r"neox|interleav|^(gptj|rope)_(style|traditional)|rotate_half",
     "rotary_dim": r"dim|size|width|channels|pct|percent|partial|fraction|head|embd|n_rot|d_model|mla$",
     "scaling": r"scal|yarn|ntk|factor|inter|extra|condense|compress|extension|alpha_value|xpos",
@@ -34,8 +45,8 @@ _remedies = {
     "scaling": 'give scaling={"rope_type": .., ..}, or scaling={"rope_type": "default"} for none',
     "rotary_dim": "give rotary_dim=, the number of columns that are rotated",
     "base": "give base=",
-    "": 'give base=, rotary_dim= and scaling=, which is {"rope_type": "default"} for none, for the layers that are '
-    "rotated, and leave the others as they are",
+    "layers": "use RotaryEmbedding(..) for the layers that are rotated, and leave the others as they are",
+    "": 'give base=, rotary_dim= and scaling=, which is {"rope_type": "default"} for none',
 }
 
 
@@ -63,50 +74,63 @@ def is_other_part(name: str, value: Json) -> bool:
 
 def refuse_unread(found: Found, given: Json, ropes: Sequence[Rope]) -> None:
     """Refuse the first key that was not read, unless it says what the others say, or its argument is given."""
-    read = (found.model.read_keys() if found.model.source else _read_keys(ropes)) - {found.model.rotary_dim}
-    keys = [*_unread(found.config, read)]
+    part, model = found.part, found.model
+    read = (model.read_keys if model.source else _read_keys(ropes)) - {model.rotary_dim}
+    keys = [*_unread(part._json, read, part._path, has_types(part))]
     if "rotary_dim" not in given and any(_divides(rope) for rope in ropes):
-        keys += [((key,), found.config[key]) for key in found.config if key in _table()["sizes"] - read]
-    for level in (each._json for each in found.outer):
+        keys += [(part._at(key), part._json[key]) for key in part._json if key in _table()["sizes"] - read]
+    for level in found.outer:
         # What a part of the config says again is that part's.
-        also = {name: value for name, value in level.items() if found.config.get(name) != value}
-        keys += _unread(also, {"max_period"})
+        also = {name: value for name, value in level._json.items() if part._json.get(name) != value}
+        keys += _unread(also, frozenset({"max_period"}), level._path, True)
     for path, value in keys:
         name = _lower(str(path[-1]))
-        argument = next((each for each, pattern in _arguments.items() if re.search(pattern, name)), "")
+        says_types = _types.fullmatch(name) is not None
+        argument = next((each for each, pattern in _arguments.items() if says_types or re.search(pattern, name)), "")
         if argument in given or (not argument and {"base", "scaling", "rotary_dim"} <= {*given}):
             continue
-        neutral = [None, *_table()["neutral"].get(name, []), *found.model.neutral.get(name, [])]
+        neutral = [None, *_table()["neutral"].get(name, []), *model.neutral.get(name, [])]
         if any(_is_same(value, each) for each in (*neutral, *_same(argument, name, found, ropes))):
             continue
         remedy = _table()["remedies"].get(name, _remedies[argument])
-        what = f"is {shown(value)}, and this key is not read in models of this type"
-        raise refused(ValueError, path_text(path), what, remedy=remedy)
+        raise wrong(path, f"is {shown(value)}, and this key is not read in models of this type", remedy=remedy)
 
 
-def _unread(config: Mapping[Any, Any], read: set[str], path: Path = ()) -> Iterator[tuple[Path, Any]]:
+def _unread(
+    config: Mapping[Any, Any], read: frozenset[str], at: Path, has_types: bool, inner: Path = ()
+) -> Iterator[tuple[Path, Any]]:
     """The keys of `config`, and of the mappings and lists in it that are not other parts, that concern rotation."""
     for name, value in config.items():
-        here, word = (*path, name), str(name)[:_longest_name]
+        here, word = (*inner, name), str(name)[:_longest_name]
         if ".".join(map(str, here)) in read:
             continue
-        if isinstance(name, str) and (concerns_rotation(word) or value == "alibi"):
-            yield here, value
+        says_types = not has_types and isinstance(name, str) and _says_types(word, value)
+        if says_types or (isinstance(name, str) and (concerns_rotation(word) or value == "alibi")):
+            yield (*at, *here), value
         elif isinstance(value, Mapping) and not (isinstance(name, str) and is_other_part(word, value)):
-            yield from _unread(value, read, here)
+            yield from _unread(value, read, at, has_types, here)
         elif isinstance(value, (list, tuple)) and not is_other_part(word, {}):
-            nested = {at: each for at, each in enumerate(value) if isinstance(each, (Mapping, list, tuple))}
-            yield from _unread(nested, read, here)
+            nested = {place: each for place, each in enumerate(value) if isinstance(each, (Mapping, list, tuple))}
+            yield from _unread(nested, read, at, has_types, here)
 
 
-def _read_keys(ropes: Sequence[Rope]) -> set[str]:
+def _says_types(name: str, value: Any) -> bool:
+    """Whether a key, in a file without a list of types, says of which type each layer is."""
+    word = _lower(name)
+    if not value or _types.fullmatch(word) is None:
+        return False
+    is_every_n_th = re.search("interval|every|period|freq|group_size", word) and value != 1
+    return bool(isinstance(value, (list, tuple, Mapping)) or is_every_n_th or "pattern" in word)
+
+
+def _read_keys(ropes: Sequence[Rope]) -> frozenset[str]:
     """What was read of a model whose type is not known: one name of each key."""
     read = {"rope_scaling", "rope_parameters"}
     for rope in ropes:
         read |= {written_name(rope.entry, key) for key in rope.entry.model.names}
-        if rope.head_dim is not None and rope.entry.config.get("qk_rope_head_dim"):
+        if rope.head_dim is not None and rope.entry.part._json.get("qk_rope_head_dim"):
             read |= {"head_dim", "qk_rope_head_dim"}
-    return read
+    return frozenset(read)
 
 
 def _divides(rope: Rope) -> bool:
@@ -122,15 +146,17 @@ def _same(argument: str, name: str, found: Found, ropes: Sequence[Rope]) -> list
         if argument == "interleaved":
             result.append(rope.interleaved != ("neox" in name or name == "rotate_half"))
         elif argument == "base":
-            result.append(rope.base)
+            result.append(rope.base and rope.base.found)
         elif argument == "scaling":
             result += [1, False, 0, "", "none", "default", [], {}]
-            result += [rope.scaling.get("factor")] if rope.scaling.get("rope_type") == "linear" else []
+            scaling = {key: value.found for key, value in rope.scaling.items()}
+            result += [scaling.get("factor")] if scaling.get("rope_type") == "linear" else []
         elif name in ("mla", "use_mla"):
             has_tail = "qk_rope_head_dim" in rope.entry.model.width[0]
             result.append(has_tail and bool(found.model.source or found.config.get("qk_rope_head_dim")))
         elif name in _table()["sizes"]:
-            result += [value_of(rope.entry, key) for key in ("hidden_size", "num_attention_heads")]
+            sizes = (value_of(rope.entry, key) for key in ("hidden_size", "num_attention_heads"))
+            result += [None if size is None else size.found for size in sizes]
         elif argument == "rotary_dim":
             result += [rope.width, rope.share, 0, *([] if _word.search(name) else [rope.head_dim])]
     # TensorRT-LLM's word for the pairing

@@ -18,7 +18,7 @@ from fastpe._encoder_base import EncoderBase
 from fastpe._errors import refused
 from fastpe._layouts.layout import RotaryLayout
 from fastpe._names import RotaryLayoutName, TableForm
-from fastpe._rotary.scaling import Scaling, read_rotary_dim, read_scaling, types_by_length
+from fastpe._rotary.scaling import Scaling, of_null, read_rotary_dim, read_scaling, types_by_length
 
 # Arguments that are attributes, and fields of the core, by the same names.
 _as_given = ("rotary_dim", "interleaved", "conjugate", "max_len")
@@ -44,7 +44,8 @@ class RotaryEmbedding(EncoderBase, _core.Rotary):
         The frequencies themselves, in radians per position, instead of ``base``, ``scaling`` and ``seq_len``.
     scaling : mapping, optional
         ``rope_parameters`` or ``rope_scaling`` of a config.json: ``rope_type`` (or ``type``, where it is missing) and the
-        keys of that type, listed below. ``rope_theta`` is the base. A value of None counts as a missing key.
+        keys of that type, listed below. ``rope_theta`` is the base. A value of None counts as a missing key, but as False for
+        ``truncate``, as in transformers.
     seq_len : int, optional
         Length of the sequences, for "dynamic" with a factor and for "longrope"; ignored elsewhere.
     attention_factor : float, optional
@@ -390,12 +391,11 @@ RotaryEmbedding.layers_from_config(config), which has an entry for each layer, o
         from fastpe._config.layers import read_layers
 
         instead = {"interleaved": interleaved, "base": base, "scaling": scaling, "rotary_dim": rotary_dim}
+        different, layers = read_layers(config, seq_len, mrope, instead)
+        made = [cls._of_model(**arguments, max_len=max_len) for arguments in different]
         shared: dict[RotaryEmbedding, RotaryEmbedding] = {}
-        layers: list[RotaryEmbedding | None] = []
-        for arguments in read_layers(config, seq_len, mrope, instead):
-            layer = None if arguments is None else cls._of_model(**arguments, max_len=max_len)
-            layers.append(None if layer is None else shared.setdefault(layer, layer))
-        return tuple(layers)
+        made = [shared.setdefault(each, each) for each in made]
+        return tuple(None if at is None else made[at] for at in layers)
 
     @classmethod
     @names_keywords
@@ -468,7 +468,7 @@ def _copied(scaling: Mapping[str, Any]) -> dict[str, Any]:
             result[key] = value.tolist()
         elif isinstance(value, (list, tuple)):
             result[key] = [number(f'scaling["{key}"]', each) for each in value]
-        elif value is not None:
+        elif value is not None or key in of_null:
             result[key] = value
     return result
 

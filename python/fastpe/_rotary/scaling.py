@@ -22,13 +22,15 @@ from fastpe._errors import refused
 Value = float | tuple[float, ...]
 
 _default_base = 10000.0
-_largest_dim = 2**20
+largest_dim = 2**20
 _largest = int(_core.largest_scaling_number)
 _range = f"2**-{_largest.bit_length() - 1} to 2**{_largest.bit_length() - 1}"
 
 # The types of a `Scaling` whose frequencies depend on a length.
 types_by_length = ("dynamic", "longrope")
 
+# Null has a meaning of its own in transformers, where other keys are as if they were missing.
+of_null = {"truncate": False}
 # Names that other systems give a type or a key, and the name to write here.
 _other_types = {
     "su": 'early Phi-3 files mean "longrope"',
@@ -40,6 +42,14 @@ _other_keys = {
     "attn_factor": "attention_factor, which is the whole factor, where attn_factor multiplies it",
     "base": "rope_theta",
 }
+
+
+class ScalingOfFile(dict[str, Any]):
+    """A scaling whose keys stand in a config.json, not all in one mapping: errors name them by their places there."""
+
+    def __init__(self, place: str, values: Mapping[str, Any], places: Mapping[str, str]) -> None:
+        super().__init__(values)
+        self.place, self.places = place, places
 
 
 class Scaling(NamedTuple):
@@ -70,7 +80,7 @@ def axes_of(division: str, counts: Sequence[int]) -> npt.NDArray[np.int64]:
 
 def read_rotary_dim(rotary_dim: Any) -> int:
     """`rotary_dim`, checked."""
-    value = integer("rotary_dim", rotary_dim, 2, _largest_dim)
+    value = integer("rotary_dim", rotary_dim, 2, largest_dim)
     if value % 2:
         raise refused(ValueError, "rotary_dim", f"is {value}", "an even number: columns are rotated in pairs")
     return value
@@ -89,7 +99,7 @@ def read_scaling(
     if "rope_theta" in keys:
         theta = keys["rope_theta"]
         if chosen not in (None, theta):
-            found = f'is {shown(base)} and scaling["rope_theta"] is {shown(theta)}'
+            found = f"is {shown(base)} and {keys.name('rope_theta')} is {shown(theta)}"
             raise refused(ValueError, "base", found, "one of them", "leave base out")
         chosen = theta
     result = Scaling(keys.rope_type, _default_base if chosen is None else chosen)
@@ -120,16 +130,19 @@ class _Keys:
         if not isinstance(scaling, Mapping):
             expected = 'a mapping as config.json has it, such as {"rope_type": "linear", "factor": 4.0}'
             raise refused(TypeError, "scaling", f"is {shown(scaling)}", expected)
+        self.place: str = getattr(scaling, "place", "scaling")
+        self._places: Mapping[str, str] = getattr(scaling, "places", {})
         self._given = given = {key: value for key, value in scaling.items() if value is not None}
         name = "rope_type" if "rope_type" in given else "type"
         self.rope_type = given.get(name, "default")
         if not is_known_type(self.rope_type):
             found = f"is {shown(self.rope_type)}, which is not known"
-            raise refused(ValueError, f'scaling["{name}"]', found, remedy=_type_hint(self.rope_type))
+            raise refused(ValueError, self.name(name), found, remedy=_type_hint(self.rope_type))
         known = (*common_keys, *_types[self.rope_type].keys)
+        given |= {key: value for key, value in of_null.items() if key in known and scaling.get(key, "") is None}
         for key, value in given.items():
             if key not in known:
-                place, found = f'scaling["{key}"]', f"is {shown(value)}, "
+                place, found = self.name(key), f"is {shown(value)}, "
                 if name not in given and (types := _types_with(key)):
                     remedy = f"write it: {key} is a key of {', '.join(types)}"
                     raise refused(ValueError, place, f"{found}and there is no rope_type", remedy=remedy)
@@ -141,14 +154,18 @@ class _Keys:
             written = given.get("type")
             conflict = f"rope_type counts, and not the type, {shown(written)}"
             remedy = "" if written in (None, self.rope_type) else conflict
-            raise refused(ValueError, "scaling", f'{found}, which "{self.rope_type}" needs', remedy=remedy)
+            raise refused(ValueError, self.place, f'{found}, which "{self.rope_type}" needs', remedy=remedy)
 
     def __contains__(self, key: str) -> bool:
         return key in self._given
 
     def __getitem__(self, key: str) -> Any:
         """The value, checked: a key is read only where it counts."""
-        return _readers[key](f'scaling["{key}"]', self._given[key])
+        return _readers[key](self.name(key), self._given[key])
+
+    def name(self, key: str) -> str:
+        """The key as errors name it."""
+        return self._places.get(key, f'{self.place}["{key}"]')
 
     def get(self, key: str, otherwise: Any = None) -> Any:
         return self[key] if key in self._given else otherwise
@@ -160,7 +177,7 @@ class _Keys:
         longest: int = self["max_position_embeddings"]
         if longest < trained and self.rope_type == "yarn":
             expected = f"at least original_max_position_embeddings, {trained}"
-            raise refused(ValueError, 'scaling["max_position_embeddings"]', f"is {longest}", expected, "swap them")
+            raise refused(ValueError, self.name("max_position_embeddings"), f"is {longest}", expected, "swap them")
         return longest / trained
 
 
@@ -171,17 +188,17 @@ def _by_factor(keys: _Keys, call: _Call) -> dict[str, Value]:
 def _dynamic(keys: _Keys, call: _Call) -> dict[str, Value]:
     if "alpha" in keys:
         if "factor" in keys:
-            found = f'is {shown(keys["alpha"])} and scaling["factor"] is {shown(keys["factor"])}'
+            found = f"is {shown(keys['alpha'])} and {keys.name('factor')} is {shown(keys['factor'])}"
             remedy = "where there is an alpha, HunYuan's models do not use the factor: leave it out"
-            raise refused(ValueError, 'scaling["alpha"]', found, "one of them", remedy)
+            raise refused(ValueError, keys.name("alpha"), found, "one of them", remedy)
         return {"factor": keys["alpha"]}
     # Two names for one number.
     names = [name for name in ("max_position_embeddings", "original_max_position_embeddings") if name in keys]
     trained, same = keys[names[0]], keys[names[-1]]
     if trained != same:
-        found = f'is {trained} and scaling["{names[1]}"] is {same}'
+        found = f"is {trained} and {keys.name(names[1])} is {same}"
         expected = 'the same: both are the length beyond which "dynamic" scales'
-        raise refused(ValueError, f'scaling["{names[0]}"]', found, expected, "leave one out")
+        raise refused(ValueError, keys.name(names[0]), found, expected, "leave one out")
     length = max(call.length("dynamic"), trained)
     return {"factor": keys["factor"], "length": float(length), "trained_length": float(trained)}
 
@@ -191,10 +208,11 @@ def _yarn(keys: _Keys, call: _Call) -> dict[str, Value]:
     beta_fast, beta_slow = keys.get("beta_fast", 32.0), keys.get("beta_slow", 1.0)
     if beta_fast < beta_slow:
         expected = f"at least beta_slow, {shown(beta_slow)}"
-        raise refused(ValueError, 'scaling["beta_fast"]', f"is {shown(beta_fast)}", expected, "swap them")
+        raise refused(ValueError, keys.name("beta_fast"), f"is {shown(beta_fast)}", expected, "swap them")
     if call.base < 2:
         expected = 'at least 2 for "yarn", which divides by its logarithm'
-        raise refused(ValueError, "base", f"is {shown(call.base)}", expected)
+        name = keys.name("rope_theta") if "rope_theta" in keys else "base"
+        raise refused(ValueError, name, f"is {shown(call.base)}", expected)
     return {
         "factor": keys.factor(trained),
         "trained_length": float(trained),
@@ -207,13 +225,14 @@ def _yarn(keys: _Keys, call: _Call) -> dict[str, Value]:
 
 
 def _longrope(keys: _Keys, call: _Call) -> dict[str, Value]:
-    trained = integer('scaling["original_max_position_embeddings"]', keys["original_max_position_embeddings"], 2)
+    key = "original_max_position_embeddings"
+    trained = integer(keys.name(key), keys[key], 2)
     divisors = {name: keys[name] for name in ("short_factor", "long_factor")}
     count = call.rotary_dim // 2
     for name, numbers in divisors.items():
         if len(numbers) != count:
             expected = f"{count}: one per frequency, rotary_dim / 2"
-            raise refused(ValueError, f'scaling["{name}"]', f"has {len(numbers)} numbers", expected)
+            raise refused(ValueError, keys.name(name), f"has {len(numbers)} numbers", expected)
     return {
         "divisors": divisors["long_factor" if call.length("longrope") > trained else "short_factor"],
         "factor": 1.0 if "attention_factor" in keys else keys.factor(trained),
@@ -225,7 +244,7 @@ def _llama3(keys: _Keys, call: _Call) -> dict[str, Value]:
     low, high = keys["low_freq_factor"], keys["high_freq_factor"]
     if low > high:
         expected = f"at most high_freq_factor, {shown(high)}"
-        raise refused(ValueError, 'scaling["low_freq_factor"]', f"is {shown(low)}", expected, "swap them")
+        raise refused(ValueError, keys.name("low_freq_factor"), f"is {shown(low)}", expected, "swap them")
     trained = float(keys["original_max_position_embeddings"])
     return {"factor": keys["factor"], "trained_length": trained, "low_turns": low, "high_turns": high}
 
