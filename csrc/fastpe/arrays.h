@@ -47,10 +47,41 @@ struct Axes {
   }
 };
 
-// Columns [first, first + count) of a row.
-struct Columns {
+// The numbers first, first + 1 .. first + count - 1: of rows, columns, items ..
+struct Range {
   std::int64_t first = 0;
   std::int64_t count = 0;
+
+  std::int64_t end() const { return first + count; }
+};
+
+// What of rows lies together in memory.
+enum class Order {
+  rows,     // the columns of a row have no gaps
+  columns,  // columns are runs of the sequence's elements, and rows lie apart
+  apart,    // neither
+};
+inline Order common_order(Order a, Order b) { return a == b ? a : Order::apart; }
+
+// Rows of elements, of which both the rows and the columns may lie apart.
+template <class Byte>
+struct Block {
+  Byte* data;
+  std::int64_t row_stride_bytes, column_stride_bytes;
+  const std::int64_t* row_offsets_bytes = nullptr;  // of each row from `data` on; null: rows have a stride
+
+  Byte* row(std::int64_t i) const {
+    return data + (row_offsets_bytes == nullptr ? i * row_stride_bytes : row_offsets_bytes[i]);
+  }
+  bool has_contiguous_columns(std::int64_t bytes) const { return column_stride_bytes == bytes; }
+  bool has_contiguous_rows(std::int64_t bytes) const { return row_stride_bytes == bytes && !row_offsets_bytes; }
+  Block<const char> read_only() const { return {data, row_stride_bytes, column_stride_bytes, row_offsets_bytes}; }
+  Block transposed() const { return {data, column_stride_bytes, row_stride_bytes}; }
+  Block from(std::int64_t first_row, std::int64_t column) const {
+    Byte* const at = data + column * column_stride_bytes;
+    if (row_offsets_bytes != nullptr) return {at, 0, column_stride_bytes, row_offsets_bytes + first_row};
+    return {at + first_row * row_stride_bytes, row_stride_bytes, column_stride_bytes};
+  }
 };
 
 // Items x sequence x columns. An item is one index of all axes but the sequence and the columns: the axes `outer`, and
@@ -79,12 +110,11 @@ struct RowsLayout {
   void walk_inside();
 
   std::int64_t row_bytes() const { return columns * element_bytes(dtype); }
-  bool has_contiguous_columns() const { return column_stride_bytes == element_bytes(dtype) || columns <= 1; }
-  // Whether columns are runs of the sequence's elements, and its rows lie apart.
-  bool is_transposed() const {
+  Order order() const {
     const std::int64_t bytes = element_bytes(dtype);
-    return !has_contiguous_columns() && seq_stride_bytes == bytes && column_stride_bytes % bytes == 0 &&
-           seq_len * bytes >= cache_line_bytes;
+    if (column_stride_bytes == bytes || columns <= 1) return Order::rows;
+    const bool has_runs = seq_stride_bytes == bytes && seq_len * bytes >= cache_line_bytes;
+    return has_runs && column_stride_bytes % bytes == 0 ? Order::columns : Order::apart;
   }
   std::int64_t bytes() const { return item_count * seq_len * row_bytes(); }
 };
@@ -97,6 +127,13 @@ struct BasicRows : RowsLayout {
   Byte* row(std::int64_t item, std::int64_t l, std::int64_t column = 0) const {
     assert(0 <= item && item < item_count && 0 <= l && l < seq_len && column >= 0);
     return data + offset_of(item, l) + column * column_stride_bytes;
+  }
+  Block<Byte> block(std::int64_t item, std::int64_t l, std::int64_t column = 0) const {
+    return {row(item, l, column), seq_stride_bytes, column_stride_bytes};
+  }
+  // Row l of each of the items that lie side by side inside of the sequence, from `item` on.
+  Block<Byte> inner_block(std::int64_t item, std::int64_t l) const {
+    return {row(item, l), inner_stride_bytes, column_stride_bytes};
   }
 };
 using Rows = BasicRows<char>;

@@ -33,11 +33,18 @@ struct Positions {
   NumbersView sequence_starts;  // of a packed batch
   std::int64_t sequence_count = 0;
   bool count_valid_only = false;
+  bool is_batch_sequence = false;  // the rows of the sequence are those of a batch, each the first of its own
 
   // Whether all batch rows are known to have the same positions: not where valid rows are counted, even by one mask.
   bool are_shared() const { return !values_per_batch_row && !offsets.is_given() && !count_valid_only; }
-  // Whether each batch row counts from an offset of its own.
-  bool has_row_offsets() const { return offsets.is_given() && !values.is_given() && !sequence_starts.is_given(); }
+  // Of explicit positions. Where a batch is one sequence, its offsets stand in `values`.
+  Number value_at(std::int64_t row, std::int64_t l) const {
+    return offset_name == nullptr ? values.at(row, l) : number_of(first + clamped_offset(values.integer_at(row, l)));
+  }
+  // Far enough beyond max_position to be refused, and no more, so that it cannot overflow.
+  static std::int64_t clamped_offset(std::int64_t offset) {
+    return std::clamp(offset, -2 * max_position, 2 * max_position);
+  }
   // Whether earlier positions may come again, so that a source had better remember what it made for them.
   bool may_revisit() const { return values.is_given() || offsets.is_given(); }
 };
@@ -67,35 +74,32 @@ struct Placement {
   Validity validity;
 };
 
-// One batch row, or several that share their positions: what is valid in any of them has a position.
-struct BatchRows {
-  std::int64_t begin, end;
-};
-
 // Calls on_valid(l, count) for what is valid in any of the batch rows, and on_invalid(l, count) for the rest of
 // [begin, end), in order.
 template <class OnValid, class OnInvalid>
-void for_each_validity(const Validity& validity, const BatchRows& rows, std::int64_t begin, std::int64_t end,
+void for_each_validity(const Validity& validity, const Range& batch_rows, std::int64_t begin, std::int64_t end,
                        const OnValid& on_valid, const OnInvalid& on_invalid) {
   assert(validity.valid == nullptr || !validity.lengths.is_given());
   if (validity.are_all_valid()) {
     if (begin < end) on_valid(begin, end - begin);
     return;
   }
-  const std::int64_t rows_end = validity.differs_in_batch() ? rows.end : std::min(rows.end, rows.begin + 1);
+  const std::int64_t first_row = batch_rows.first;
+  const std::int64_t rows_end =
+      validity.differs_in_batch() ? batch_rows.end() : std::min(batch_rows.end(), first_row + 1);
   if (validity.lengths.is_given()) {
     std::int64_t longest = begin;
-    for (std::int64_t row = rows.begin; row < rows_end && longest < end; ++row) {
+    for (std::int64_t row = first_row; row < rows_end && longest < end; ++row) {
       longest = std::clamp(validity.lengths.integer_at(row, 0), longest, end);
     }
     if (begin < longest) on_valid(begin, longest - begin);
     if (longest < end) on_invalid(longest, end - longest);
     return;
   }
-  std::int64_t last_found = rows.begin;  // most likely, the next l is valid in the same row
+  std::int64_t last_found = first_row;  // most likely, the next l is valid in the same row
   const auto is_valid = [&](std::int64_t l) {
     if (last_found < rows_end && validity.has(last_found, l)) return true;
-    for (std::int64_t row = rows.begin; row < rows_end; ++row) {
+    for (std::int64_t row = first_row; row < rows_end; ++row) {
       if (!validity.has(row, l)) continue;
       last_found = row;
       return true;
@@ -112,9 +116,7 @@ void for_each_validity(const Validity& validity, const BatchRows& rows, std::int
 }
 
 inline std::int64_t first_position(const Positions& p, std::int64_t row) {
-  if (!p.offsets.is_given()) return p.first;
-  // This is far enough beyond max_position to be refused, and cannot overflow.
-  return p.first + std::clamp(p.offsets.integer_at(row, 0), -2 * max_position, 2 * max_position);
+  return p.offsets.is_given() ? p.first + Positions::clamped_offset(p.offsets.integer_at(row, 0)) : p.first;
 }
 
 inline std::int64_t sequence_of(const Positions& p, std::int64_t l) {
@@ -165,16 +167,16 @@ void for_each_span_of_valid(const Positions& p, std::int64_t row, std::int64_t l
       return;
     }
     if (p.values.seq_stride_bytes == 0) {  // a move of all rows, or a broadcast array
-      on_span(Span{l, count, p.values.at(value_row, l), Span::Step::none});
+      on_span(Span{l, count, p.value_at(value_row, l), Span::Step::none});
       return;
     }
     while (l < end) {
-      Span span{l, 1, p.values.at(value_row, l)};
+      Span span{l, 1, p.value_at(value_row, l)};
       const Number& position = span.position;
       std::int64_t stop = l + 1, step = 0;
       if (position.is_integer && -max_position <= position.integer && position.integer <= max_position) {
         for (; stop < end; ++stop) {
-          const Number next = p.values.at(value_row, stop);
+          const Number next = p.value_at(value_row, stop);
           if (step == 0) step = next.integer < position.integer ? -1 : 1;
           if (!next.is_integer || next.integer != position.integer + step * (stop - l)) break;
         }
@@ -204,12 +206,12 @@ void for_each_span_of_valid(const Positions& p, std::int64_t row, std::int64_t l
 // Calls on_span for what is valid in any of the batch rows, which share their positions, and on_invalid(l, count) for
 // the rest of [begin, end), in order. Before `begin`, valid_before rows are valid, if only these count.
 template <class OnSpan, class OnInvalid>
-void for_each_span(const Placement& placement, const BatchRows& rows, std::int64_t begin, std::int64_t end,
+void for_each_span(const Placement& placement, const Range& batch_rows, std::int64_t begin, std::int64_t end,
                    std::int64_t valid_before, const OnSpan& on_span, const OnInvalid& on_invalid) {
   for_each_validity(
-      placement.validity, rows, begin, end,
+      placement.validity, batch_rows, begin, end,
       [&](std::int64_t l, std::int64_t count) {
-        for_each_span_of_valid(placement.positions, rows.begin, l, count, valid_before, on_span);
+        for_each_span_of_valid(placement.positions, batch_rows.first, l, count, valid_before, on_span);
         valid_before += count;
       },
       on_invalid);

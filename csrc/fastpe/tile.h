@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "arrays.h"
+#include "kernels/kernels.h"
 
 namespace fastpe {
 
@@ -16,44 +17,33 @@ struct Access {
   std::int64_t segment_rows = 1;  // of a tile: they are combined with one item after the other
 };
 
-// Rows l .. l + count - 1 of an encoding, and some of its columns, the first of which stands at `data`.
+// These rows and columns of an encoding, the first of which stands first in the block.
 struct Tile {
-  const char* data;
-  std::int64_t row_stride_bytes;
+  Block<const char> block;
   DType dtype;
-  std::int64_t l, count;
-  Columns columns;
-  const std::int64_t* row_offsets_bytes = nullptr;  // of each row from `data` on; null: rows have a stride
+  Range rows, columns;
 
-  const char* row(std::int64_t at) const {
-    assert(l <= at && at < l + count);
-    return row_offsets_bytes == nullptr ? data + (at - l) * row_stride_bytes : data + row_offsets_bytes[at - l];
+  const char* row(std::int64_t l) const {
+    assert(rows.first <= l && l < rows.end());
+    return block.row(l - rows.first);
   }
-  Tile rows_between(std::int64_t first, std::int64_t end) const {
-    assert(l <= first && first < end && end <= l + count);
-    if (row_offsets_bytes == nullptr) return {row(first), row_stride_bytes, dtype, first, end - first, columns};
-    return {data, 0, dtype, first, end - first, columns, row_offsets_bytes + (first - l)};
+  Tile part(const Range& of_rows) const {
+    assert(rows.first <= of_rows.first && of_rows.count > 0 && of_rows.end() <= rows.end());
+    return {block.from(of_rows.first - rows.first, 0), dtype, of_rows, columns};
   }
 };
 
-// Where a source writes these columns of its rows as it makes them: out = PE. With x, its kernel also does the sum of
-// `Add`: out = x * scale + alpha * PE.
-struct Target {
+// Where a source writes these columns of its rows as it makes them: out = PE, or the sum that `Add` would make.
+struct Target : SumRows {
   DType dtype;
-  Columns columns;
-  char* out;
-  std::int64_t out_row_stride_bytes;
-  const char* x = nullptr;  // null: only the encoding
-  std::int64_t x_row_stride_bytes = 0;
-  double scale = 1.0, alpha = 1.0;
+  Range columns;
   Access access = {};
 
   // The same rows in reverse order, of which this one's first is the last of `count`.
   Target reversed(std::int64_t count) const {
     Target t = *this;
-    t.out += (count - 1) * out_row_stride_bytes;
+    static_cast<SumRows&>(t) = from_row(count - 1);
     t.out_row_stride_bytes = -out_row_stride_bytes;
-    if (x != nullptr) t.x += (count - 1) * x_row_stride_bytes;
     t.x_row_stride_bytes = -x_row_stride_bytes;
     return t;
   }

@@ -162,7 +162,7 @@ void every_call(std::int64_t lanes) {
     check_fences(Add(read_only(to), to, 1, {}, false), false, wide_embedding);
     const TableForm& cos_sin = table_forms[3];
     const Pairing all{columns / 2, false, false, {{0, columns / 2}}};
-    const HeadArray rotated[] = {{read_only(from), to}, {read_only(to), to}};
+    const ReadWrite rotated[] = {heads_of(read_only(from), to), heads_of(read_only(to), to)};
     check_fences(Rotate({&rotated[0], 1}, 1, all), false, rotary_embedding);
     check_fences(Rotate({&rotated[1], 1}, 1, all), false, rotary_embedding);
     check_fences(Write({to, sines}, cos_sin, columns / 2, false), true, rotary_embedding);

@@ -64,9 +64,9 @@ class AddToZeros final : public Operation {
   float* row(std::int64_t item, std::int64_t l) const {
     return sums.data() + (item * shape_.seq_len + l) * real_columns;
   }
-  void apply(const Tile& tile, const Items& items, const Workspace&) const override {
-    for (std::int64_t item = items.begin; item < items.end; ++item) {
-      for (std::int64_t l = tile.l; l < tile.l + tile.count; ++l) {
+  void apply(const Tile& tile, const Range& items, const Workspace&) const override {
+    for (std::int64_t item = items.first; item < items.end(); ++item) {
+      for (std::int64_t l = tile.rows.first; l < tile.rows.end(); ++l) {
         for (std::int64_t c = 0; c < tile.columns.count; ++c) {
           float number;
           std::memcpy(&number, tile.row(l) + c * 4, 4);
@@ -77,11 +77,11 @@ class AddToZeros final : public Operation {
   }
   Target target(int, std::int64_t item, std::int64_t l) const override {
     char* const at = reinterpret_cast<char*>(row(item, l));
-    return {DType::float32, {0, real_columns}, at, real_columns * 4, at, real_columns * 4};
+    return {{at, real_columns * 4, at, real_columns * 4}, DType::float32, {0, real_columns}};
   }
-  void write_invalid(const Items& items, std::int64_t l, std::int64_t count, const Columns& columns) const override {
-    for (std::int64_t item = items.begin; item < items.end; ++item) {
-      for (std::int64_t i = l; i < l + count; ++i) {
+  void write_invalid(const Range& items, const Range& rows, const Range& columns) const override {
+    for (std::int64_t item = items.first; item < items.end(); ++item) {
+      for (std::int64_t i = rows.first; i < rows.end(); ++i) {
         for (std::int64_t c = 0; c < columns.count; ++c) row(item, i)[columns.first + c] += of_invalid;
       }
     }
@@ -121,7 +121,7 @@ struct Rows {
     Placement result;
     Positions& p = result.positions;
     p.first = first;
-    p.offset_name = "offset";
+    p.offset_name = values.empty() ? "offset" : nullptr;
     if (!values.empty()) {
       p.values = {reinterpret_cast<const char*>(values.data()), DType::float64, has_own_values() ? 8 * seq_len : 0, 8};
       p.values_name = "positions";
@@ -251,7 +251,7 @@ void all_small_shapes() {
               shape.seq_len = seq_len;
               shape.reads_items = (flags & 1U) != 0;
               shape.targets = (flags & 2U) != 0 ? 1 : 0;
-              shape.has_contiguous_columns = (flags & 4U) == 0;
+              shape.order = (flags & 4U) == 0 ? Order::rows : Order::apart;
               shape.most_columns = (flags & 8U) == 0 ? real_columns : 1;
               for (const int threads : {1, 3, 16}) {  // as many shares: with the last, few rows are a work unit
                 shape.bytes_written = threads > 1 ? much : 1;

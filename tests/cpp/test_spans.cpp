@@ -17,7 +17,7 @@ using namespace fastpe;
 // The position of each row of [begin, end) as spans say it; none where a row is not valid.
 using Found = std::vector<std::optional<double>>;
 
-Found expanded(const Placement& placement, const BatchRows& rows, std::int64_t begin, std::int64_t end,
+Found expanded(const Placement& placement, const Range& rows, std::int64_t begin, std::int64_t end,
                std::int64_t valid_before = 0) {
   Found found;
   const auto is_next = [&](std::int64_t l, std::int64_t count) {
@@ -68,12 +68,12 @@ void masks_of_two_batch_rows() {
   for (unsigned bits = 0; bits < 1U << (2 * seq_len); ++bits) {
     const Mask mask(bits, 2 * seq_len);
     Placement placement{{}, mask.validity(seq_len)};
-    for (const BatchRows rows : {BatchRows{0, 1}, BatchRows{1, 2}, BatchRows{0, 2}, BatchRows{1, 1}}) {
+    for (const Range rows : {Range{0, 1}, Range{1, 1}, Range{0, 2}, Range{1, 0}}) {
       for (const std::int64_t begin : {0, 2}) {
         Found model;
         for (std::int64_t l = begin; l < seq_len - 1; ++l) {
           bool is_valid = false;
-          for (std::int64_t row = rows.begin; row < rows.end; ++row) {
+          for (std::int64_t row = rows.first; row < rows.end(); ++row) {
             is_valid = is_valid || mask.bytes[static_cast<std::size_t>(row * seq_len + l)] != 0;
           }
           model.push_back(is_valid ? std::optional<double>(l) : std::nullopt);

@@ -6,7 +6,7 @@
 #include "fastpe/cache_line.h"
 #include "fastpe/dispatch.h"
 #include "fastpe/machine.h"
-#include "fastpe/operations/copy.h"
+#include "fastpe/operations/walk.h"
 #include "fastpe/parallel.h"
 
 namespace fastpe {
@@ -23,11 +23,12 @@ constexpr std::int64_t segment_bytes_from_memory = 12 * 1024;
 void plan_segments(const OperationShape& shape, const BlockShape& blocks, Plan& plan) {
   const std::int64_t tile_row_bytes = whole_cache_lines(shape.columns_at_once() * element_bytes(shape.tile_dtype));
   const std::int64_t segment_bytes = plan.access.prefetch ? segment_bytes_from_memory : l1_cache_bytes() / 8 * 3;
+  const bool is_transposed = shape.order == Order::columns;
   plan.access.segment_rows =
-      shape.is_transposed ? transposed_rows : std::max<std::int64_t>(1, segment_bytes / tile_row_bytes);
+      is_transposed ? transposed_rows : std::max<std::int64_t>(1, segment_bytes / tile_row_bytes);
   if (plan.strategy == Strategy::make_in_tile) {
     plan.tile_row_stride_bytes = tile_row_bytes;
-    const std::int64_t most_rows = shape.is_transposed ? transposed_rows : blocks.at_once * blocks.rows;
+    const std::int64_t most_rows = is_transposed ? transposed_rows : blocks.at_once * blocks.rows;
     plan.tile_rows = std::clamp<std::int64_t>(most_tile_bytes / tile_row_bytes, 1, most_rows);
   }
 }
@@ -36,9 +37,9 @@ WorkUnits work_of(const Call& call, const Plan& plan) {
   const OperationShape& shape = call.operation.shape();
   const std::int64_t row_bytes = shape.row_bytes_at_once();
   const std::int64_t block_rows = call.source.blocks.rows;
-  const bool has_runs = shape.has_contiguous_columns || shape.is_transposed;
-  const std::int64_t unit_rows = has_runs ? std::max<std::int64_t>(2 * block_rows, unit_bytes / row_bytes)
-                                          : std::max<std::int64_t>(1, strided_unit_bytes / row_bytes);
+  const std::int64_t unit_rows = shape.order != Order::apart
+                                     ? std::max<std::int64_t>(2 * block_rows, unit_bytes / row_bytes)
+                                     : std::max<std::int64_t>(1, strided_unit_bytes / row_bytes);
   WorkUnits work;  // of short sequences that share their positions, each is a slice
   if (!plan.all_items_share_positions) {
     work.slice_items = shape.items_per_batch_row;
@@ -51,7 +52,7 @@ WorkUnits work_of(const Call& call, const Plan& plan) {
   work.parts = (shape.columns + work.columns_at_once - 1) / work.columns_at_once;
   work.rows_of_part = (shape.items() + work.slice_items - 1) / work.slice_items * shape.seq_len;
   work.rows_at_once = std::max<std::int64_t>(1, unit_rows / work.slice_items);
-  if (shape.is_transposed) {  // as many rows as are transposed at once, or a thread's part of them
+  if (shape.order == Order::columns) {  // as many rows as are transposed at once, or a thread's part of them
     const std::int64_t of_one_thread = (work.parts * work.rows_of_part + plan.threads - 1) / plan.threads;
     work.rows_at_once = std::max(work.rows_at_once, std::min(transposed_rows, of_one_thread));
   }
@@ -65,7 +66,7 @@ Plan make_plan(const Call& call, const PositionBounds& bounds) {
   Plan plan;
   plan.all_items_share_positions = shape.reads_items && shape.items() > 1 && call.placement.positions.are_shared();
   plan.threads = threads_for(shape.bytes_written * (shape.reads_items ? 2 : 1), call.max_threads);
-  plan.access.non_temporal = shape.may_be_non_temporal && shape.has_contiguous_columns &&
+  plan.access.non_temporal = shape.may_be_non_temporal && shape.order == Order::rows &&
                              shape.bytes_written > streaming_threshold_bytes() &&
                              active_kernels().has_non_temporal_stores[index_of(shape.dtype)];
   plan.access.prefetch = shape.bytes_written > streaming_threshold_bytes() / 2;
@@ -80,11 +81,7 @@ Plan make_plan(const Call& call, const PositionBounds& bounds) {
   const bool has_single_row_blocks = call.source.blocks.rows == 1;
   plan.wants_rows = has_single_row_blocks || plan.strategy == Strategy::make_in_tile || has_short_spans || is_near;
   if (plan.wants_rows) plan.rows_found = call.source.find(shape.tile_dtype, bounds);
-  if (plan.rows_found.data != nullptr) {
-    plan.strategy = Strategy::read_rows;
-    plan.reads_at_offsets = has_one_item_per_tile && shape.are_items_rows &&
-                            call.placement.positions.has_row_offsets() && call.placement.validity.are_all_valid();
-  }
+  if (plan.rows_found.data != nullptr) plan.strategy = Strategy::read_rows;
 
   if (plan.strategy == Strategy::make_in_tile || shape.items() > 1 || plan.access.prefetch) {
     plan_segments(shape, call.source.blocks, plan);

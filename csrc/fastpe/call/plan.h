@@ -39,7 +39,6 @@ struct Plan {
   TableView rows_found;                    // of read_rows
   bool wants_rows = false;                 // reads rows if the source has them, or else has them kept
   bool all_items_share_positions = false;  // of an operation that reads its items: never of a Write
-  bool reads_at_offsets = false;           // each item is a row, read at an offset of its own
   int threads = 1;
   Access access;
   std::int64_t tile_rows = 0, tile_row_stride_bytes = 0;  // of make_in_tile

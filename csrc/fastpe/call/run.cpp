@@ -56,49 +56,27 @@ class Executor {
       // Whole slices are done together.
       const std::int64_t slices = l == 0 && end - begin > seq_len ? (end - begin) / seq_len : 1;
       const std::int64_t first_item = begin / seq_len * slice_items;
-      const std::int64_t end_item = std::min(operation_.shape().items(), first_item + slices * slice_items);
-      execute_items({first_item, end_item}, l, l + count);
+      const std::int64_t items = std::min(operation_.shape().items() - first_item, slices * slice_items);
+      execute_items({first_item, items}, l, l + count);
       begin += slices * count;
     }
   }
 
-  void execute_items(const Items& all, std::int64_t l_begin, std::int64_t l_end) {
-    if (plan_.reads_at_offsets) return read_at_offsets(all);
+  void execute_items(const Range& all, std::int64_t l_begin, std::int64_t l_end) {
     const std::int64_t items_per_batch_row = operation_.shape().items_per_batch_row;
-    for (std::int64_t begin = all.begin; begin < all.end;) {
-      const std::int64_t row = begin / items_per_batch_row;
-      const std::int64_t last = plan_.all_items_share_positions ? (all.end - 1) / items_per_batch_row : row;
-      const BatchRows rows{row, last + 1};
-      const Items items{begin, std::min(all.end, rows.end * items_per_batch_row)};
-      execute_batch_rows(rows, items, l_begin, l_end);
-      begin = items.end;
+    for (std::int64_t first = all.first; first < all.end();) {
+      const std::int64_t row = first / items_per_batch_row;
+      const std::int64_t last = plan_.all_items_share_positions ? (all.end() - 1) / items_per_batch_row : row;
+      const Range items{first, std::min(all.end(), (last + 1) * items_per_batch_row) - first};
+      execute_batch_rows({row, last + 1 - row}, items, l_begin, l_end);
+      first = items.end();
     }
   }
 
-  // Does what execute_batch_rows() does, in fewer steps, for items of one row that have an offset and nothing else. No
-  // rows wait.
-  void read_at_offsets(const Items& items) {
-    const TableView& kept = plan_.rows_found;
-    for (std::int64_t begin = items.begin; begin < items.end;) {
-      const std::int64_t end = std::min(items.end, begin + most_waiting_offsets);
-      std::int64_t found = 0;
-      for (; begin + found < end; ++found) {
-        const std::int64_t position = first_position(call_.placement.positions, begin + found);
-        if (position < 0 || position >= kept.rows) break;  // see exists()
-        waiting_offsets_bytes_[found] = position * kept.row_stride_bytes;
-      }
-      const Tile rows{data_of(kept), 0, kept.dtype, 0, found, columns_, waiting_offsets_bytes_};
-      operation_.apply_to_each(rows, {begin, begin + found}, workspace_);
-      begin += found;
-      if (begin < end) write_invalid({begin, begin + 1}, 0, 1);
-      begin = std::min(begin + 1, end);
-    }
-  }
-
-  void execute_batch_rows(const BatchRows& rows, const Items& items, std::int64_t l_begin, std::int64_t l_end) {
+  void execute_batch_rows(const Range& rows, const Range& items, std::int64_t l_begin, std::int64_t l_end) {
     const Placement& placement = call_.placement;
     const std::int64_t valid_before =
-        placement.positions.count_valid_only ? placement.validity.count_before(rows.begin, l_begin) : 0;
+        placement.positions.count_valid_only ? placement.validity.count_before(rows.first, l_begin) : 0;
     for_each_span(
         placement, rows, l_begin, l_end, valid_before,
         [&](const Span& span) { exists(span) ? execute_span(items, span) : write_invalid(items, span.l, span.count); },
@@ -113,24 +91,22 @@ class Executor {
     return span.position.is_integer && 0 <= span.lowest() && span.highest() < plan_.rows_found.rows;
   }
 
-  void execute_span(const Items& items, const Span& span) {
+  void execute_span(const Range& items, const Span& span) {
     switch (plan_.strategy) {
       case Strategy::read_rows: return read_span(items, span);
       case Strategy::make_in_target:
-        for (std::int64_t item = items.begin; item < items.end; ++item) make_in_targets(item, span);
+        for (std::int64_t item = items.first; item < items.end(); ++item) make_in_targets(item, span);
         return;
       case Strategy::make_in_tile: return make_in_tiles(items, span);
     }
   }
 
-  void read_span(const Items& items, const Span& span) {
+  void read_span(const Range& items, const Span& span) {
     const TableView& kept = plan_.rows_found;
     const int step = span.is_one_position() ? 0 : span.step == Span::Step::descending ? -1 : 1;
     const std::int64_t offset_bytes = span.position.integer * kept.row_stride_bytes;
     if (span.count >= short_span_rows) {
-      return apply(
-          {data_of(kept) + offset_bytes, step * kept.row_stride_bytes, kept.dtype, span.l, span.count, columns_},
-          items);
+      return apply(tile_of(kept, offset_bytes, step * kept.row_stride_bytes, {span.l, span.count}), items);
     }
     const std::int64_t first = add_waiting(items, span.l, span.count, most_waiting_offsets);
     for (std::int64_t i = 0; i < span.count; ++i) {
@@ -138,25 +114,37 @@ class Executor {
     }
   }
 
-  const char* data_of(const TableView& kept) const { return kept.data + columns_.first * element_bytes(kept.dtype); }
+  Tile tile_of(const TableView& kept, std::int64_t offset_bytes, std::int64_t row_stride_bytes, const Range& rows,
+               const std::int64_t* row_offsets_bytes = nullptr) const {
+    const std::int64_t bytes = element_bytes(kept.dtype);
+    const char* const data = kept.data + offset_bytes + columns_.first * bytes;
+    return {{data, row_stride_bytes, bytes, row_offsets_bytes}, kept.dtype, rows, columns_};
+  }
+  Tile tile_made(std::int64_t row_stride_bytes, const Range& rows) const {
+    const DType dtype = operation_.shape().tile_dtype;
+    return {{tile_, row_stride_bytes, element_bytes(dtype)}, dtype, rows, columns_};
+  }
+  Target target_in_tile(std::int64_t row) const {
+    const std::int64_t stride_bytes = plan_.tile_row_stride_bytes;
+    return {{tile_ + row * stride_bytes, stride_bytes}, operation_.shape().tile_dtype, columns_};
+  }
 
   // The rows [l, l + count) are put behind those that wait for an operation, of which there are at most `most`: the
   // first one's place among them.
-  std::int64_t add_waiting(const Items& items, std::int64_t l, std::int64_t count, std::int64_t most) {
+  std::int64_t add_waiting(const Range& items, std::int64_t l, std::int64_t count, std::int64_t most) {
     if (l != waiting_l_ + waiting_count_ || waiting_count_ + count > most) apply_waiting(items);
     if (waiting_count_ == 0) waiting_l_ = l;
     waiting_count_ += count;
     return waiting_count_ - count;
   }
 
-  void apply_waiting(const Items& items) {
+  void apply_waiting(const Range& items) {
     const std::int64_t count = std::exchange(waiting_count_, 0);
     if (count == 0) return;
-    if (plan_.strategy == Strategy::read_rows) {
-      const TableView& kept = plan_.rows_found;
-      return apply({data_of(kept), 0, kept.dtype, waiting_l_, count, columns_, waiting_offsets_bytes_}, items);
-    }
-    apply({tile_, plan_.tile_row_stride_bytes, operation_.shape().tile_dtype, waiting_l_, count, columns_}, items);
+    const Range rows{waiting_l_, count};
+    apply(plan_.strategy == Strategy::read_rows ? tile_of(plan_.rows_found, 0, 0, rows, waiting_offsets_bytes_)
+                                                : tile_made(plan_.tile_row_stride_bytes, rows),
+          items);
   }
 
   void write_rows(const Span& span, const Target& target) {
@@ -177,7 +165,7 @@ class Executor {
     }
   }
 
-  void make_in_tiles(const Items& items, const Span& span) {
+  void make_in_tiles(const Range& items, const Span& span) {
     if (span.is_one_position()) return make_one_position(items, span);
     const bool is_descending = span.step == Span::Step::descending;
     const std::int64_t lowest = span.lowest();
@@ -191,53 +179,44 @@ class Executor {
     }
   }
 
-  void make_one_position(const Items& items, const Span& span) {
+  void make_one_position(const Range& items, const Span& span) {
     const Span one{span.l, 1, span.position, Span::Step::ascending, span.coordinates};
     if (span.count == 1) return make_in_tile(items, one);
-    const DType dtype = operation_.shape().tile_dtype;
     apply_waiting(items);
-    write_rows(one, {dtype, columns_, tile_, plan_.tile_row_stride_bytes});
-    apply({tile_, 0, dtype, span.l, span.count, columns_}, items);
+    write_rows(one, target_in_tile(0));
+    apply(tile_made(0, {span.l, span.count}), items);
   }
 
-  void make_in_tile(const Items& items, const Span& rows) {
-    const std::int64_t first = add_waiting(items, rows.l, rows.count, plan_.tile_rows);
-    const std::int64_t stride_bytes = plan_.tile_row_stride_bytes;
-    write_rows(rows, {operation_.shape().tile_dtype, columns_, tile_ + first * stride_bytes, stride_bytes});
+  void make_in_tile(const Range& items, const Span& rows) {
+    write_rows(rows, target_in_tile(add_waiting(items, rows.l, rows.count, plan_.tile_rows)));
   }
 
-  void apply(const Tile& tile, const Items& items) {
+  void apply(const Tile& tile, const Range& items) {
     const bool is_valid_for_all = !plan_.all_items_share_positions || !call_.placement.validity.differs_in_batch();
-    if (items.count() == 1 && is_valid_for_all) return operation_.apply(tile, items, workspace_);
+    if (items.count == 1 && is_valid_for_all) return operation_.apply(tile, items, workspace_);
     // Segments have one size: a short one would end before the next one is prefetched.
-    const std::int64_t segments = (tile.count + plan_.access.segment_rows - 1) / plan_.access.segment_rows;
+    const std::int64_t count = tile.rows.count, segment_rows = plan_.access.segment_rows;
+    const std::int64_t segments = (count + segment_rows - 1) / segment_rows;
     for (std::int64_t segment = 0; segment < segments; ++segment) {
-      const std::int64_t first = tile.l + tile.count * segment / segments;
-      const std::int64_t end = tile.l + tile.count * (segment + 1) / segments;
-      if (is_valid_for_all) {
-        operation_.apply(tile.rows_between(first, end), items, workspace_);
-      } else {
-        apply_where_valid(tile, items, first, end);
-      }
+      const std::int64_t begin = count * segment / segments, end = count * (segment + 1) / segments;
+      const Tile part = tile.part({tile.rows.first + begin, end - begin});
+      is_valid_for_all ? operation_.apply(part, items, workspace_) : apply_where_valid(part, items);
     }
   }
 
-  void apply_where_valid(const Tile& tile, const Items& items, std::int64_t first, std::int64_t end) {
+  void apply_where_valid(const Tile& tile, const Range& items) {
     const std::int64_t items_per_batch_row = operation_.shape().items_per_batch_row;
-    for (std::int64_t item = items.begin; item < items.end; ++item) {
-      const Items one{item, item + 1};
-      const std::int64_t row = item / items_per_batch_row;
+    for (std::int64_t item = items.first; item < items.end(); ++item) {
+      const Range one{item, 1};
       for_each_validity(
-          call_.placement.validity, {row, row + 1}, first, end,
-          [&](std::int64_t l, std::int64_t count) {
-            operation_.apply(tile.rows_between(l, l + count), one, workspace_);
-          },
+          call_.placement.validity, {item / items_per_batch_row, 1}, tile.rows.first, tile.rows.end(),
+          [&](std::int64_t l, std::int64_t count) { operation_.apply(tile.part({l, count}), one, workspace_); },
           [&](std::int64_t l, std::int64_t count) { write_invalid(one, l, count); });
     }
   }
 
-  void write_invalid(const Items& items, std::int64_t l, std::int64_t count) {
-    operation_.write_invalid(items, l, count, columns_);
+  void write_invalid(const Range& items, std::int64_t l, std::int64_t count) {
+    operation_.write_invalid(items, {l, count}, columns_);
   }
 
   const Call& call_;
@@ -246,7 +225,7 @@ class Executor {
   char* const source_scratch_;
   char* const tile_;
   const Workspace workspace_;
-  Columns columns_;
+  Range columns_;
 
   // Rows of short spans, and made rows, wait until the operation can take many at once: offsets of rows that the source
   // has, or the tile's first rows.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <algorithm>
 #include <string>
+#include <utility>
 
 #include "fastpe/error.h"
 #include "plan.h"
@@ -15,10 +16,12 @@ struct Origin {
 };
 
 Origin origin_of(const Positions& p, std::int64_t row, const Span& span, std::int64_t l) {
-  if (p.values.is_given()) return {p.values_name, joined({place_of(p.value_axes, row, l), " is "})};
+  if (p.is_batch_sequence) std::swap(row, l);
+  if (p.values.is_given() && p.offset_name == nullptr)
+    return {p.values_name, joined({place_of(p.value_axes, row, l), " is "})};
   if (p.offset_name == nullptr) return {"", joined({"the position of row ", l, " is "})};
   const std::int64_t index = p.sequence_starts.is_given() ? sequence_of(p, span.l) : row;
-  const std::string place = p.offsets.is_given() ? place_of({}, 0, index) : "";
+  const std::string place = p.offsets.is_given() || p.is_batch_sequence ? place_of({}, 0, index) : "";
   return {p.offset_name, joined({place, place.empty() ? "" : " ", "makes the position of row ", l, " "})};
 }
 
@@ -36,7 +39,8 @@ void require_positions(const PositionRange& range, const Positions& p, std::int6
   if (range.has(span)) return;
   for (const Number& coordinate : span.coordinates) {
     if (range.has(coordinate)) continue;
-    const std::string place = place_of(p.value_axes, row, span.l);
+    const std::string place =
+        p.is_batch_sequence ? place_of(p.value_axes, span.l, row) : place_of(p.value_axes, row, span.l);
     const auto i = &coordinate - span.coordinates.begin();
     refuse_position(range, coordinate, {p.values_name, joined({place, "[", i, "] is "})});
   }
@@ -63,7 +67,7 @@ void for_each_span_of(const Call& call, Poller& poller, const OnSpan& on_span) {
     rows_at_once = std::max<std::int64_t>(1, shape.seq_len);
   }
   for (std::int64_t row = 0; row < (are_shared ? 1 : shape.batch_rows); ++row) {
-    const BatchRows rows{row, are_shared ? shape.batch_rows : row + 1};
+    const Range rows{row, are_shared ? shape.batch_rows : 1};
     std::int64_t valid_before = 0;
     for (std::int64_t begin = 0; begin < shape.seq_len; begin += rows_at_once) {
       const std::int64_t end = std::min(begin + rows_at_once, shape.seq_len);

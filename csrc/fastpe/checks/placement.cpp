@@ -133,7 +133,7 @@ void require_one_placement(const PlacementArguments& a) {
 
 Extent extent_of(const ArrayView& array, int seq_axis, const char* remedy) {
   const bool has_batch = array.axes > (seq_axis < 0 ? 1 : 2);
-  return {has_batch ? array.shape[seq_axis == 0 ? 1 : 0] : 1, seq_axis < 0 ? 1 : array.shape[seq_axis], has_batch,
+  return {has_batch ? array.shape[batch_axis(seq_axis)] : 1, seq_axis < 0 ? 1 : array.shape[seq_axis], has_batch,
           remedy};
 }
 
@@ -191,6 +191,20 @@ Placement placement_of(const PlacementArguments& arguments, const Extent& extent
   }
   set_validity(placement, arguments, extent);
   return placement;
+}
+
+bool make_batch_the_sequence(Placement& placement, Extent& extent) {
+  Positions& p = placement.positions;
+  const bool have_own = p.offsets.is_given() || p.values_per_batch_row;
+  if (extent.seq_len != 1 || !extent.has_batch || !have_own || !placement.validity.are_all_valid()) return false;
+  const NumbersView& each = p.offsets.is_given() ? p.offsets : p.values;
+  p.values = {each.data, each.dtype, 0, each.row_stride_bytes};
+  p.offsets = {};
+  p.values_per_batch_row = false;
+  p.is_batch_sequence = true;
+  extent.seq_len = extent.batch_rows;
+  extent.batch_rows = 1;
+  return true;
 }
 
 Placement placement_at(const PlacementArguments& arguments, const Extent& extent, int coordinate_count) {

@@ -56,6 +56,12 @@ Placement placement_of(const PlacementArguments& arguments, const Extent& extent
 // Positions of any shape, which is also that of the result, but for its columns.
 Placement placement_at(const PlacementArguments& arguments, const Extent& extent, int coordinate_count);
 
+// Where each batch row is a single row, all are valid and each has a position of its own, as while tokens are decoded:
+// makes the batch the sequence, so that its rows are done as those of one sequence are.
+bool make_batch_the_sequence(Placement& placement, Extent& extent);
+// Which axis of an array is the sequence then.
+inline int batch_axis(int seq_axis) { return seq_axis == 0 ? 1 : 0; }
+
 // A ValueError where `out` shares memory with one of the arguments.
 inline void require_disjoint(const ArrayView& out, const PlacementArguments& arguments) {
   for (const ArrayView* const each :

@@ -65,36 +65,44 @@ struct FineTables {
   std::int64_t stride;
 };
 
+// Rows that are written: those of an encoding, or with x, sums of both, x * scale + alpha * PE.
+struct SumRows {
+  char* out;
+  std::int64_t out_row_stride_bytes;
+  const char* x = nullptr;  // null: only the encoding
+  std::int64_t x_row_stride_bytes = 0;
+  double scale = 1.0, alpha = 1.0;
+
+  SumRows from_row(std::int64_t row) const {
+    SumRows rows = *this;
+    rows.out += row * out_row_stride_bytes;
+    if (x != nullptr) rows.x += row * x_row_stride_bytes;
+    return rows;
+  }
+};
+
 // expand makes the rows first_row .. last_row around an anchor, which may reach into the next block:
 //   out[row] = value * cos(row) + slope * sin(row), rounded once, or x[row] * scale + alpha * that.
-struct Expansion {
+struct Expansion : SumRows {              // from first_row on
   AnchorPhasors anchors[blocks_at_once];  // the second counts only if last_row is in its block
   FineTables fine;
   std::int64_t first_row, last_row;  // -block_radius .. block_radius + block_rows
   std::int64_t columns;
-  char* out;  // of first_row
-  std::int64_t out_row_stride_bytes;
-  const char* x;  // of first_row; null: write only the encoding
-  std::int64_t x_row_stride_bytes;
-  double scale, alpha;
   double bound;       // of the encoding's magnitude: the output scale's
   bool prefetch;      // the rows behind these, of x or else of out, into L2
   bool non_temporal;  // store past the caches, where rows are aligned alike; out is not x
 };
 
 // out[row] = x[row] * scale + addend[row] * alpha, in float32 for the 16-bit dtypes, else in the dtype itself.
-struct Combination {
-  char* out;
-  const char* x;
+struct Combination : SumRows {
   const char* next_x;    // rows to prefetch into L2 meanwhile; null: none
   const char* next_out;  // the same of out, with next_x; null: none
   // The offset of each row of x from `x` on, then that of a row that is only prefetched; null: rows have a stride.
   const std::int64_t* x_offsets_bytes;
   const char* addend;
   const std::int64_t* addend_offsets_bytes;  // of each row's addend from `addend` on; null: it has a stride
-  std::int64_t out_row_stride_bytes, x_row_stride_bytes, addend_row_stride_bytes;
+  std::int64_t addend_row_stride_bytes;
   std::int64_t rows, columns;
-  double scale, alpha;
   bool non_temporal;  // store past the caches; out is not x
 };
 

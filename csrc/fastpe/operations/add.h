@@ -3,10 +3,9 @@
 #pragma once
 
 #include "operation.h"
+#include "walk.h"
 
 namespace fastpe {
-
-struct Combination;  // what the kernel takes
 
 struct Factors {
   double scale = 1.0, alpha = 1.0;
@@ -19,20 +18,12 @@ class Add final : public Operation {
   // `is_new`: the call made the array `out`.
   Add(const ConstRows& x, const Rows& out, std::int64_t batch_rows, const Factors& factors, bool is_new);
 
-  void apply(const Tile& tile, const Items& items, const Workspace& workspace) const override;
-  void apply_to_each(const Tile& rows, const Items& items, const Workspace& workspace) const override;
+  void apply(const Tile& tile, const Range& items, const Workspace& workspace) const override;
   Target target(int number, std::int64_t item, std::int64_t l) const override;
-  void write_invalid(const Items& items, std::int64_t l, std::int64_t count, const Columns& columns) const override;
+  void write_invalid(const Range& items, const Range& rows, const Range& columns) const override;
 
  private:
-  void set_prefetch(const Place& next, const Access& access, Combination& combination) const;
-  void add_to_item(const Tile& tile, std::int64_t item, const Place& next, const Workspace& workspace) const;
-  void add_to_columns(const Tile& tile, const Items& items, const Workspace& workspace) const;
-  // Adds to items that lie side by side inside of the sequence, one row of the sequence after the other.
-  void add_to_inner_items(const Tile& tile, const Items& items, const Workspace& workspace) const;
-
-  ConstRows x_;
-  Rows out_;
+  ReadWrite arrays_;
   Factors factors_;
 };
 
@@ -44,13 +35,12 @@ class Gather final : public Operation {
          std::int64_t batch_rows, const Factors& factors, bool is_new);
 
   void check(Poller& poller) const override;
-  void apply(const Tile& tile, const Items& items, const Workspace& workspace) const override;
-  void write_invalid(const Items& items, std::int64_t l, std::int64_t count, const Columns& columns) const override;
+  void apply(const Tile& tile, const Range& items, const Workspace& workspace) const override;
+  void write_invalid(const Range& items, const Range& rows, const Range& columns) const override;
 
  private:
   // It lies in the vocabulary even if the id has changed since it was checked.
-  std::int64_t embedding_offset_bytes(const Place& place) const;
-  void gather_item(const Tile& tile, std::int64_t item, const Place& next, const Workspace& workspace) const;
+  std::int64_t embedding_offset_bytes(std::int64_t item, std::int64_t l) const;
 
   TableView vocabulary_;
   NumbersView ids_;

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "copy.h"
 
+#include <algorithm>
 #include <cassert>
 #include <cstddef>
 #include <cstring>
 #include <utility>
+
+#include "fastpe/cache_line.h"
 
 namespace fastpe {
 namespace {
@@ -161,14 +164,6 @@ void copy_block(const Block<char>& to, const Block<const char>& from, std::int64
     case 8: return copy_apart<std::uint64_t>(to, from, rows, columns);
     default: assert(false);
   }
-}
-
-Tile transposed_tile(const Tile& tile, const Columns& columns, char* to) {
-  const std::int64_t bytes = element_bytes(tile.dtype);
-  // Rows a power of two apart would take each other's place in L1.
-  const std::int64_t row_stride_bytes = transposed_rows * bytes + cache_line_bytes;
-  copy_block({to, bytes, row_stride_bytes}, block_of(tile, columns.first), tile.count, columns.count, bytes);
-  return {to, row_stride_bytes, tile.dtype, 0, columns.count, {0, tile.count}};
 }
 
 }  // namespace fastpe

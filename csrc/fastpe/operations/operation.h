@@ -27,9 +27,7 @@ struct OperationShape {
   bool reads_items = false;  // or rows of a vocabulary: as many as it writes
   bool is_in_place = false;
   bool may_be_non_temporal = false;
-  bool has_contiguous_columns = true;
-  bool is_transposed = false;      // see RowsLayout
-  bool are_items_rows = false;     // each item is one row, and they lie along one axis: apply_to_each() takes them
+  Order order = Order::rows;       // in which the operation walks all arrays, or apart
   int targets = 0;                 // that an item's rows are made in, each for some columns; 0: only in a tile
   std::int64_t scratch_bytes = 0;  // of one thread
 
@@ -49,7 +47,7 @@ struct OperationShape {
 // too. Of few rows a part has more columns, or it would be little work.
 inline std::int64_t most_columns_of(const RowsLayout& rows) {
   constexpr std::int64_t span_bytes = 8 * 1024 * 1024, fewest_columns = 2048, fewest_elements = 128 * 1024;
-  if (rows.has_contiguous_columns()) return INT64_MAX;
+  if (rows.order() == Order::rows) return INT64_MAX;
   const std::int64_t stride_bytes = rows.column_stride_bytes;
   const std::int64_t of_span = stride_bytes == 0 ? INT64_MAX : std::abs(span_bytes / stride_bytes);
   return std::max({of_span, fewest_columns, fewest_elements / std::max<std::int64_t>(rows.seq_len, 1)});
@@ -63,27 +61,11 @@ inline OperationShape shape_of_writing(const Rows& out, std::int64_t batch_rows)
   shape.seq_len = out.seq_len;
   shape.columns = out.columns;
   shape.most_columns = most_columns_of(out);
-  shape.is_transposed = out.is_transposed();
   shape.dtype = out.dtype;
   shape.tile_dtype = row_dtype(out.dtype);
   shape.bytes_written = out.bytes();
-  shape.has_contiguous_columns = out.has_contiguous_columns();
+  shape.order = out.order();
   return shape;
-}
-
-struct Items {
-  std::int64_t begin, end;
-  std::int64_t count() const { return end - begin; }
-};
-
-struct Place {
-  std::int64_t item, l;
-};
-
-// What is prefetched while the tile's first row is done for this item. The rows behind it follow in step.
-inline Place next_place(const Tile& tile, std::int64_t item, const Items& items, const Access& access) {
-  if (item + 1 < items.end) return {item + 1, tile.l};
-  return {items.begin, tile.l + std::min(tile.count, access.segment_rows)};
 }
 
 struct Workspace {
@@ -99,16 +81,13 @@ class Operation {
   virtual void check(Poller& /*poller*/) const {}
 
   // Does the operation with the tile's rows for each of the items.
-  virtual void apply(const Tile& tile, const Items& items, const Workspace& workspace) const = 0;
-
-  // Does the operation with one of these rows for each item, where the shape's items are rows.
-  virtual void apply_to_each(const Tile& /*rows*/, const Items& /*items*/, const Workspace& /*workspace*/) const {}
+  virtual void apply(const Tile& tile, const Range& items, const Workspace& workspace) const = 0;
 
   // One of the targets of an item's rows from l on.
   virtual Target target(int /*number*/, std::int64_t /*item*/, std::int64_t /*l*/) const { return {}; }
 
   // Gives these columns of rows that are not valid their values.
-  virtual void write_invalid(const Items& items, std::int64_t l, std::int64_t count, const Columns& columns) const = 0;
+  virtual void write_invalid(const Range& items, const Range& rows, const Range& columns) const = 0;
 
   Operation(const Operation&) = delete;
   Operation& operator=(const Operation&) = delete;

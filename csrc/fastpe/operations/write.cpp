@@ -49,25 +49,26 @@ void Write::finish_shape(bool is_new) {
   shape_.bytes_written = out_[0].bytes() + out_[1].bytes();
   for (const Part& part : parts()) {
     written += part.count;
-    shape_.has_contiguous_columns = shape_.has_contiguous_columns && out_of(part).has_contiguous_columns();
+    shape_.order = common_order(shape_.order, out_of(part).order());
     can_be_targets = can_be_targets && part.step == 1;
   }
   // A column that stands in several places is made once and copied.
-  if (can_be_targets && written == shape_.columns && shape_.has_contiguous_columns) {
+  if (can_be_targets && written == shape_.columns && shape_.order == Order::rows) {
     shape_.targets = static_cast<int>(part_count_);
   }
 }
 
-void Write::apply(const Tile& tile, const Items& items, const Workspace& /*workspace*/) const {
+void Write::apply(const Tile& tile, const Range& items, const Workspace& /*workspace*/) const {
   const std::int64_t bytes = element_bytes(shape_.dtype);
   for (const Part& part : parts()) {
     const Rows& out = out_of(part);
-    const Columns columns = columns_of(part, tile.columns);
-    for (std::int64_t item = items.begin; item < items.end; ++item) {
-      Block<char> to = block_of(out, item, tile.l, part.to + columns.first);
+    const Range columns = columns_of(part, tile.columns);
+    for (std::int64_t item = items.first; item < items.end(); ++item) {
+      Block<char> to = out.block(item, tile.rows.first, part.to + columns.first);
       to.column_stride_bytes *= part.step;
-      copy_block(to, block_of(tile, part.from + columns.first), tile.count, columns.count, bytes);
-      if (part.is_negative) flip_signs(to, tile.count, columns.count, bytes);
+      copy_block(to, tile.block.from(0, part.from + columns.first - tile.columns.first), tile.rows.count, columns.count,
+                 bytes);
+      if (part.is_negative) flip_signs(to, tile.rows.count, columns.count, bytes);
     }
   }
 }
@@ -75,16 +76,16 @@ void Write::apply(const Tile& tile, const Items& items, const Workspace& /*works
 Target Write::target(int number, std::int64_t item, std::int64_t l) const {
   const Part& part = parts_[static_cast<std::size_t>(number)];
   const Rows& out = out_of(part);
-  return {shape_.dtype, {part.from, part.count}, out.row(item, l, part.to), out.seq_stride_bytes};
+  return {{out.row(item, l, part.to), out.seq_stride_bytes}, shape_.dtype, {part.from, part.count}};
 }
 
-void Write::write_invalid(const Items& items, std::int64_t l, std::int64_t count, const Columns& columns) const {
+void Write::write_invalid(const Range& items, const Range& rows, const Range& columns) const {
   for (const Part& part : parts()) {
-    const Columns written = columns_of(part, columns);
-    for (std::int64_t item = items.begin; item < items.end; ++item) {
-      Block<char> to = block_of(out_of(part), item, l, part.to + written.first);
+    const Range written = columns_of(part, columns);
+    for (std::int64_t item = items.first; item < items.end(); ++item) {
+      Block<char> to = out_of(part).block(item, rows.first, part.to + written.first);
       to.column_stride_bytes *= part.step;
-      zero_block(to, count, written.count, element_bytes(shape_.dtype));
+      zero_block(to, rows.count, written.count, element_bytes(shape_.dtype));
     }
   }
 }

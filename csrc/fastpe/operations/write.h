@@ -61,9 +61,9 @@ class Write final : public Operation {
   // then as many sines.
   Write(const std::array<Rows, 2>& out, const TableForm& form, std::int64_t pairs, bool is_new);
 
-  void apply(const Tile& tile, const Items& items, const Workspace& workspace) const override;
+  void apply(const Tile& tile, const Range& items, const Workspace& workspace) const override;
   Target target(int number, std::int64_t item, std::int64_t l) const override;
-  void write_invalid(const Items& items, std::int64_t l, std::int64_t count, const Columns& columns) const override;
+  void write_invalid(const Range& items, const Range& rows, const Range& columns) const override;
 
  private:
   using Part = TableForm::Part;  // in columns: `from`, from + 1 .. of the encoding at `to`, to + step .. of an array
@@ -71,8 +71,8 @@ class Write final : public Operation {
   Slice<Part> parts() const { return {parts_.data(), part_count_}; }
   const Rows& out_of(const Part& part) const { return out_[part.array]; }
   // Some columns of an array that is written as it is, or all of a form.
-  Columns columns_of(const Part& part, const Columns& columns) const {
-    return part_count_ == 1 ? columns : Columns{0, part.count};
+  Range columns_of(const Part& part, const Range& columns) const {
+    return part_count_ == 1 ? columns : Range{0, part.count};
   }
 
   std::array<Rows, 2> out_;

@@ -61,9 +61,8 @@ void add(const SinusoidalEncoding* encoding, const AddRequest& request, FrontEnd
   std::optional<TableView> learned;
   if (table.is_given()) learned = position_table_of(table, x);
   if (!learned) require_columns(x, request.first_column, encoding->encoder.spec().d_model);
-  const Extent extent = extent_of(x, seq_axis, seq_axis_remedy);
-  const Placement placement =
-      placement_of(request.placement, extent, encoding != nullptr ? encoding->first_position : 0);
+  Extent extent = extent_of(x, seq_axis, seq_axis_remedy);
+  Placement placement = placement_of(request.placement, extent, encoding != nullptr ? encoding->first_position : 0);
   const ArrayView out = request.is_in_place ? x : output_of({request.out, dtype}, Shape(x), front_end);
   const bool is_new = !request.is_in_place && !request.out.is_given();
   if (!is_new) {
@@ -71,7 +70,8 @@ void add(const SinusoidalEncoding* encoding, const AddRequest& request, FrontEnd
     require_disjoint(out, request.placement);
     require_disjoint(out, table);
   }
-  const Add add(rows_of(x, seq_axis), writable_rows_of(out, seq_axis), extent.batch_rows, request.factors, is_new);
+  const int row_axis = make_batch_the_sequence(placement, extent) ? batch_axis(seq_axis) : seq_axis;
+  const Add add(rows_of(x, row_axis), writable_rows_of(out, row_axis), extent.batch_rows, request.factors, is_new);
   const auto run = [&](const Source& source) { front_end.run({source, add, placement, request.max_threads}); };
   if (learned) return run(LearnedTable(*learned));
   run(Sinusoids(encoding->row_cache, request.first_column.value_or(0)));

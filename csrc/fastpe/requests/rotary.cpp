@@ -20,8 +20,8 @@ Spec spec_of(const WantedFrequencies& frequencies, double factor) {
   return {2 * frequencies.frequency_count, frequencies, interleaved, cosine_first, factor};
 }
 
-std::vector<PairRange> turning_pairs(const Encoder& encoder) {
-  std::vector<PairRange> turning;
+std::vector<Range> turning_pairs(const Encoder& encoder) {
+  std::vector<Range> turning;
   const std::vector<double>& radians = encoder.frequencies().radians.high;
   for (std::int64_t k = 0; k < encoder.frequency_count(); ++k) {
     if (radians[static_cast<std::size_t>(k)] == 0.0) continue;
@@ -73,19 +73,20 @@ Shape shape_of_row(const TableForm& form, std::int64_t pairs) {
   return shape;
 }
 
-RotatedHeads heads_of(const RotaryEmbedding& embedding) {
+RotatedHeads rotated_heads(const RotaryEmbedding& embedding) {
   return {2 * embedding.pairs(), embedding.coordinates.count, "make the embedding with a smaller rotary_dim",
           embedding.heads.head_dim};
 }
 
 // Rotates the arrays in place or into others. What is written shares no memory with what is read, `tables` included.
-void rotate_by(const Source& source, const Pairing& pairing, const Extent& extent, const Placement& placement,
+void rotate_by(const Source& source, const Pairing& pairing, Extent extent, Placement placement,
                Slice<ArrayView> tables, const RotateRequest& request, FrontEnd& front_end) {
+  const bool is_batch_sequence = make_batch_the_sequence(placement, extent);
   const Slice<ArrayView>& arrays = request.arrays;
   const bool is_out_given = request.outs.count > 0;
-  HeadArray few[2];  // without an allocation
-  std::vector<HeadArray> many(arrays.count > std::size(few) ? arrays.count : 0);
-  HeadArray* const rotated = many.empty() ? few : many.data();
+  ReadWrite few[2];  // without an allocation
+  std::vector<ReadWrite> many(arrays.count > std::size(few) ? arrays.count : 0);
+  ReadWrite* const rotated = many.empty() ? few : many.data();
   for (std::size_t i = 0; i < arrays.count; ++i) {
     const ArrayView& x = arrays[i];
     ArrayView out = x;
@@ -101,9 +102,9 @@ void rotate_by(const Source& source, const Pairing& pairing, const Extent& exten
     }
     require_disjoint(out, request.placement);
     for (const ArrayView& table : tables) require_disjoint(out, table);
-    const int seq_axis = seq_axis_of(x, request);
-    const Rows written = writable_rows_of(out, seq_axis);
-    rotated[i] = {request.is_in_place ? read_only(written) : rows_of(x, seq_axis), written};
+    const int seq_axis = seq_axis_of(x, request), row_axis = is_batch_sequence ? batch_axis(seq_axis) : seq_axis;
+    const Rows written = writable_rows_of(out, row_axis);
+    rotated[i] = heads_of(request.is_in_place ? read_only(written) : rows_of(x, row_axis), written);
   }
   front_end.run({source, Rotate({rotated, arrays.count}, extent.batch_rows, pairing), placement, request.max_threads});
 }
@@ -117,7 +118,7 @@ RotaryEmbedding::RotaryEmbedding(const WantedFrequencies& frequencies, double at
       coordinates(std::move(coordinates_of)),
       heads(heads_) {
   const bool interleaved = heads.interleaved;
-  const std::vector<PairRange> all{{0, pairs()}}, turning = turning_pairs(encoder);
+  const std::vector<Range> all{{0, pairs()}}, turning = turning_pairs(encoder);
   pairings_ = {{{pairs(), interleaved, false, all},
                 {pairs(), interleaved, true, all},
                 {pairs(), interleaved, false, turning},
@@ -177,7 +178,7 @@ void write_tables(const RotaryEmbedding& embedding, const TablesRequest& request
 
 void rotate(const RotaryEmbedding& embedding, const RotateRequest& request, FrontEnd& front_end) {
   require_one_placement(embedding, request.placement);
-  const Extent extent = checked_extent(request, heads_of(embedding));
+  const Extent extent = checked_extent(request, rotated_heads(embedding));
   const Placement placement = placement_of(request.placement, extent, 0, embedding.coordinates.count, request.is_shift);
   // Keys that are moved contain the embedding's factor.
   const double row_factor = request.is_shift ? 1.0 : embedding.row_factor(request.is_inverse);

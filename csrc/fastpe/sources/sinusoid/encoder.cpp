@@ -237,10 +237,6 @@ void Encoder::write_rows(const Span& span, const Target& target, std::int64_t fi
     e.fine.sine_lows = fine.sine_lows.data() + column;
   }
   e.columns = target.columns.count;
-  e.out_row_stride_bytes = target.out_row_stride_bytes;
-  e.x_row_stride_bytes = target.x_row_stride_bytes;
-  e.scale = target.scale;
-  e.alpha = target.alpha;
   e.bound = std::fabs(spec_.output_scale);
   e.prefetch = target.access.prefetch;
   e.non_temporal = target.access.non_temporal;
@@ -259,8 +255,7 @@ void Encoder::write_rows(const Span& span, const Target& target, std::int64_t fi
       e.first_row = 0;
     }
     e.last_row = e.first_row + count - 1;
-    e.out = target.out + done * target.out_row_stride_bytes;
-    e.x = target.x == nullptr ? nullptr : target.x + done * target.x_row_stride_bytes;
+    static_cast<SumRows&>(e) = target.from_row(done);
     kernel(e);
     done += count;
   }

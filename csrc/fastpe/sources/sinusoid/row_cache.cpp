@@ -87,8 +87,8 @@ TableView RowCache::find(DType dtype, const PositionBounds& bounds) const {
   const KeptRows& kept = kept_rows(dtype);
   if (!can_keep(dtype, bounds) || !kept.memory.is_made()) return {};
   const Memory& memory = memory_of(kept);
-  const Chunks chunks = chunks_of(bounds);
-  for (std::int64_t chunk = chunks.first; chunk <= chunks.last; ++chunk) {
+  const Range chunks = chunks_of(bounds);
+  for (std::int64_t chunk = chunks.first; chunk < chunks.end(); ++chunk) {
     if (memory.states[static_cast<std::size_t>(chunk)].load(std::memory_order_acquire) != State::full) return {};
   }
   return {memory.bytes.data(), dtype, kept.limit, kept.row_bytes};
@@ -98,9 +98,9 @@ void RowCache::reserve(DType dtype, const PositionBounds& bounds) const {
   if (!is_automatic_ && can_keep(dtype, bounds)) memory_of(kept_rows(dtype));
 }
 
-std::int64_t RowCache::first_to_fill(const Memory& memory, const Chunks& chunks) const {
+std::int64_t RowCache::first_to_fill(const Memory& memory, const Range& chunks) const {
   std::int64_t first = -1;
-  for (std::int64_t chunk = chunks.first; chunk <= chunks.last; ++chunk) {
+  for (std::int64_t chunk = chunks.first; chunk < chunks.end(); ++chunk) {
     std::atomic<State>& state = memory.states[static_cast<std::size_t>(chunk)];
     if (!is_automatic_) {
       if (state.load(std::memory_order_relaxed) == State::empty) return chunk;
@@ -119,11 +119,11 @@ void RowCache::keep(DType dtype, const PositionBounds& bounds, std::int64_t byte
   if (is_automatic_ && !was_used_.exchange(true, std::memory_order_relaxed)) return;
   const KeptRows& rows = kept_rows(dtype);
   try {
-    const Chunks chunks = chunks_of(bounds);
+    const Range chunks = chunks_of(bounds);
     const std::int64_t first = first_to_fill(memory_of(rows), chunks);
     if (first < 0) return;
     const std::int64_t more = is_automatic_ ? 0 : bytes_written / (rows.row_bytes << chunk_shift_);
-    fill(rows, {first, std::min(chunks.last, first + more)}, is_automatic_ ? 1 : max_threads, interruption);
+    fill(rows, {first, std::min(chunks.end() - first, 1 + more)}, is_automatic_ ? 1 : max_threads, interruption);
   } catch (const std::bad_alloc&) {  // the rows are made again
   }
 }
@@ -131,17 +131,17 @@ void RowCache::keep(DType dtype, const PositionBounds& bounds, std::int64_t byte
 void RowCache::warm_up(DType dtype, int max_threads, Interruption* interruption) const {
   encoder_.prepare(dtype, interruption);
   const KeptRows& rows = kept_rows(dtype);
-  if (!is_automatic_ && rows.limit > 0) fill(rows, {0, (rows.limit - 1) >> chunk_shift_}, max_threads, interruption);
+  if (!is_automatic_ && rows.limit > 0)
+    fill(rows, {0, ((rows.limit - 1) >> chunk_shift_) + 1}, max_threads, interruption);
 }
 
-void RowCache::fill(const KeptRows& rows, const Chunks& chunks, int max_threads, Interruption* interruption) const {
+void RowCache::fill(const KeptRows& rows, const Range& chunks, int max_threads, Interruption* interruption) const {
   const Memory& memory = memory_of(rows);
-  const std::int64_t count = chunks.last - chunks.first + 1;
-  const int threads = threads_for((count << chunk_shift_) * rows.row_bytes, max_threads);
+  const int threads = threads_for((chunks.count << chunk_shift_) * rows.row_bytes, max_threads);
   const std::int64_t scratch_bytes = whole_cache_lines(encoder_.scratch_bytes(rows.dtype, false));
   const auto scratch = AlignedBuffer<char>::uninitialized(threads * scratch_bytes);
   const bool completed =
-      parallel_for(count, 1, threads, interruption, [&](std::int64_t begin, std::int64_t end, int thread) {
+      parallel_for(chunks.count, 1, threads, interruption, [&](std::int64_t begin, std::int64_t end, int thread) {
         for (std::int64_t i = begin; i < end; ++i) {
           fill_chunk(rows, memory, chunks.first + i, scratch.data() + thread * scratch_bytes);
         }
@@ -158,10 +158,11 @@ void RowCache::fill_chunk(const KeptRows& rows, const Memory& memory, std::int64
   const std::int64_t count = std::min(rows.limit - begin, std::int64_t{1} << chunk_shift_);
   const std::int64_t bytes = count * rows.row_bytes;
   if (is_automatic_ && !take_from_budget(bytes)) return state.store(before, std::memory_order_relaxed);
-  const Columns all{0, encoder_.spec().d_model};
   encoder_.start(scratch, rows.dtype, false);
-  encoder_.write_rows({0, count, number_of(begin)},
-                      {rows.dtype, all, memory.bytes.data() + begin * rows.row_bytes, rows.row_bytes}, 0, scratch);
+  encoder_.write_rows(
+      {0, count, number_of(begin)},
+      {{memory.bytes.data() + begin * rows.row_bytes, rows.row_bytes}, rows.dtype, {0, encoder_.spec().d_model}}, 0,
+      scratch);
   filled_bytes_.fetch_add(bytes, std::memory_order_relaxed);
   all_kept_bytes.fetch_add(bytes, std::memory_order_relaxed);
   state.store(State::full, std::memory_order_release);

@@ -66,9 +66,6 @@ class RowCache {
     const std::int64_t limit;  // how many may be kept
     Lazy<Memory> memory;
   };
-  struct Chunks {
-    std::int64_t first, last;
-  };
   // Rows are kept in float32 and float64; a 16-bit encoding is rounded once, from the exact value.
   bool can_keep(DType dtype, const PositionBounds& bounds) const {
     return !is_16_bit(dtype) && bounds.are_all_integers && 0 <= bounds.lowest && bounds.lowest <= bounds.highest &&
@@ -76,12 +73,13 @@ class RowCache {
   }
   const KeptRows& kept_rows(DType dtype) const { return dtype == DType::float64 ? float64_ : float32_; }
   const Memory& memory_of(const KeptRows& rows) const;
-  Chunks chunks_of(const PositionBounds& bounds) const {
-    return {bounds.lowest >> chunk_shift_, bounds.highest >> chunk_shift_};
+  Range chunks_of(const PositionBounds& bounds) const {
+    const std::int64_t first = bounds.lowest >> chunk_shift_;
+    return {first, (bounds.highest >> chunk_shift_) - first + 1};
   }
   // The first of these chunks that is to be filled now; or -1. Without max_len, it marks all of them as used.
-  std::int64_t first_to_fill(const Memory& memory, const Chunks& chunks) const;
-  void fill(const KeptRows& rows, const Chunks& chunks, int max_threads, Interruption* interruption) const;
+  std::int64_t first_to_fill(const Memory& memory, const Range& chunks) const;
+  void fill(const KeptRows& rows, const Range& chunks, int max_threads, Interruption* interruption) const;
   void fill_chunk(const KeptRows& rows, const Memory& memory, std::int64_t chunk, char* scratch) const;
 
   const Encoder& encoder_;

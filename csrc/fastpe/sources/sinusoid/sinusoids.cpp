@@ -99,7 +99,7 @@ const char* Sinusoids::row_at(const Number& position, int coordinate, DType dtyp
   LastRows& last = *std::launder(reinterpret_cast<LastRows*>(scratch));
   char* const row = scratch + offset_of_row(coordinate);
   if (!last.are_made[coordinate] || last.positions[coordinate] != position.value) {
-    encoder_.write_rows({0, 1, position}, {dtype, {0, encoder_.spec().d_model}, row, 0}, 0,
+    encoder_.write_rows({0, 1, position}, {{row, 0}, dtype, {0, encoder_.spec().d_model}}, 0,
                         scratch + offset_of_row(coordinates_->count));
     last.are_made[coordinate] = true;
     last.positions[coordinate] = position.value;
