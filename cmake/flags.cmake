@@ -23,7 +23,10 @@ else()
   # On the link line, fast-math adds start-up code that makes the whole process flush subnormals to zero. The last -O
   # counts, so -O3 takes the place of -Ofast.
   target_link_options(fastpe_flags INTERFACE -fno-fast-math -fno-unsafe-math-optimizations -O3)
-  if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64|amd64|i[3-6]86|x86)$" AND NOT APPLE)
+  # Emscripten leaves exceptions out unless it is asked for them.
+  target_compile_options(fastpe_flags INTERFACE $<$<PLATFORM_ID:Emscripten>:-fexceptions>)
+  target_link_options(fastpe_flags INTERFACE $<$<PLATFORM_ID:Emscripten>:-fexceptions>)
+  if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64|amd64|i[3-6]86|x86)$" AND NOT APPLE AND NOT EMSCRIPTEN)
     # x87 arithmetic keeps more digits than a double has. NumPy needs SSE2 too.
     target_compile_options(fastpe_flags INTERFACE -msse2 -mfpmath=sse)
     # GCC zeroes and copies structs with string instructions, after which loads wait until the stores before them have

@@ -5,7 +5,6 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
-#include <thread>
 
 #include "error.h"
 #include "lazy.h"
@@ -38,6 +37,16 @@ std::int64_t last_level_cache_bytes() {
   return std::int64_t{16} * 1024 * 1024;
 }
 
+std::int64_t processor_count() {
+#if defined(_WIN32)
+  SYSTEM_INFO info;
+  GetSystemInfo(&info);
+  return info.dwNumberOfProcessors;
+#else
+  return std::max<std::int64_t>(1, sysconf(_SC_NPROCESSORS_ONLN));
+#endif
+}
+
 // Server processors have 1.9 to 4 MiB of the last-level cache for each core.
 constexpr std::int64_t processor_share_bytes = std::int64_t{4} * 1024 * 1024;
 
@@ -46,8 +55,7 @@ constexpr std::int64_t largest_near_cache_bytes = std::int64_t{64} * 1024 * 1024
 std::int64_t read_streaming_threshold_bytes() {
   const char* text = std::getenv("FASTPE_STREAMING_BYTES");
   if (text == nullptr || *text == '\0') {
-    const std::int64_t processors = std::max<std::int64_t>(1, std::thread::hardware_concurrency());
-    return std::min(last_level_cache_bytes(), processors * processor_share_bytes);
+    return std::min(last_level_cache_bytes(), processor_count() * processor_share_bytes);
   }
   char* end = nullptr;
   errno = 0;

@@ -44,8 +44,8 @@ class TeamPolicy {
   Clock::duration next_pause_{0};
 };
 
-// FASTPE_NUM_THREADS, or else OpenMP's own (OMP_NUM_THREADS, or the processors this process may use, within its
-// control group's quota). Throws an Error for a value that is not a positive integer.
+// FASTPE_NUM_THREADS, or else that of threads_of_openmp(); 1 without OpenMP. Throws an Error for a value that is not a
+// positive integer.
 int default_thread_count();
 
 bool has_openmp();
