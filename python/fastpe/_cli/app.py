@@ -26,6 +26,20 @@ def info(as_json: Annotated[bool, options.option("Print JSON for other programs.
     print(json.dumps(facts, indent=2) if as_json else "\n".join(lines))
 
 
+def model(
+    config: Annotated[str, typer.Argument(metavar="CONFIG", help="The config.json of a model.")],
+    as_json: Annotated[bool, options.option("Print JSON for other programs.", None, "--json")] = False,
+) -> None:
+    """Show what is known of a model's positions, and which call serves which need.
+
+    In the calls, `config` is fastpe.ModelConfig(CONFIG).
+    """
+    from fastpe._config.report import report
+
+    known = report(fastpe.ModelConfig(config))
+    print(json.dumps(known.to_dict(), indent=2) if as_json else known.text())
+
+
 def conventions(
     convention: Annotated[
         str | None, typer.Argument(metavar="NAME", autocompletion=options.complete_conventions)
@@ -109,6 +123,7 @@ _examples: dict[Callable[..., None], str] = {
     tables.tables: "tables --config config.json --rows 4096 --dtype float16 -o cache.npz",
     tables.identify: "identify model.safetensors --key encoder.embed_positions.weight",
     plot.plot: "plot heatmap --convention vaswani --convention mlx -o both.svg",
+    model: "model config.json",
     info: "info --json",
     demo: "demo --batch 8",
     conventions: "conventions mlx",

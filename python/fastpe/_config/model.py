@@ -7,6 +7,7 @@ part's `_json`. Errors name a key by `_place(key)`, which is where the file has 
 """
 
 # Annotations are evaluated here, where their names are known: the public class says that it is of `fastpe`.
+import importlib
 import json
 import os
 import re
@@ -35,7 +36,7 @@ _of_images = ("patch_size", "spatial_merge_size")
 class ModelConfig:
     """A model's config.json, read once: what fastpe knows of the model, and its parts.
 
-    Every function that takes a config takes it too.
+    Every function that takes a config takes it too. ``print(config)`` says which call serves which need.
 
     Parameters
     ----------
@@ -100,6 +101,10 @@ class ModelConfig:
     def __repr__(self) -> str:
         parts = ", ".join(self.parts)
         return f"<ModelConfig {self.model_type or 'without a model_type'}{': ' if parts else ''}{parts}>"
+
+    def __str__(self) -> str:
+        # It runs the calls that it names, which take this class.
+        return importlib.import_module("fastpe._config.report").report(self).text()  # type: ignore[no-any-return]
 
     def __eq__(self, other: object) -> bool:
         return self._text == other._text if isinstance(other, ModelConfig) else NotImplemented

@@ -73,7 +73,10 @@ def refusal(config: ModelConfig, wanted: str) -> Exception:
         )
     if name is None and "_class_name" in config._json:
         found = f"has no model_type but a _class_name of {shown(config._json['_class_name'])}, as a config of diffusers"
-        remedy = "use fastpe.RotaryLayout.from_config(config), or RotaryEmbedding(rotary_dim, ..)"
+        row = data["diffusers"].get(str(config._json["_class_name"]), {})
+        remedy = row.get("told", "print(fastpe.rotary_layouts) lists the layouts of its models")
+        if "layout" in row:
+            remedy = f"use fastpe.RotaryEmbedding.from_layout({row['layout']!r}, head_dim)"
         return refused(ValueError, config._place(), found, remedy=remedy)
     layout, *remarks = data["layouts"].get(name, data["layouts"].get(f"{name}_vision", [""]))
     if layout and (name in data["layouts"] or config.vision is config):

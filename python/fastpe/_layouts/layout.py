@@ -109,6 +109,9 @@ class RotaryLayout(Preset):
         (fastpe.rotary_layouts['qwen2_vl'], fastpe.rotary_layouts['qwen2_vl_vision'])
         """
         given, data = model_of(config), table()
+        row = data["diffusers"].get(str(given._json.get("_class_name")), {}) if given.model_type is None else {}
+        if "layout" in row and not flag("vision", vision):
+            return listed(cls, row["layout"])
         encoder = given.vision if flag("vision", vision) or given.vision is given else None
         if encoder is None and vision:
             raise refused(ValueError, given._place(), "has no vision_config", "the config.json of a model with images")

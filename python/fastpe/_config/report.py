@@ -1,0 +1,422 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What fastpe knows of a model: for each need of a host, the call that serves it.
+
+Nothing is said that was not tried: a call is listed if it, with small arguments, gave what is said of it, and an error of
+one that was expected to give something is listed as what is not known.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+import fastpe
+from fastpe._arguments import shown
+from fastpe._config.model import ModelConfig
+from fastpe._config.rows import other_file, refusal, use_of
+from fastpe._config.tables import row_of, table
+
+_widest, _enough = 118, 4096
+_placeholders = {
+    "seq_len": "the longest length of sequences",
+    "positions": "an int, or an array of positions",
+    "x": "embeddings [.., L, d]",
+    "table": "learned rows of the checkpoint",
+    "ids": "tokens [.., L]",
+    "d": "the width of the model",
+    "H": "the height of the grid",
+    "W": "its width",
+    "L": "the length of the sequence",
+    "pixel_mask": "True or 1 for pixels that are no padding",
+    "learned": "the learned table of the checkpoint",
+    "input_ids": "tokens [B, L]",
+    "image_grid_thw": "of the processor, [images, 3]",
+    "video_grid_thw": "of the processor, [videos, 3]",
+    "second_per_grid": "second_per_grid_ts or video_second_per_grid of the processor",
+    "grid_thw": "of the processor, [images, 3]",
+    "target_sizes": "of the processor, [images, 2]",
+    "merge_sizes": "of the processor, [images]",
+    "feature_lens": "frames of each clip",
+    "rope_deltas": "of the call for the prompt",
+    "past": "tokens that each row has had",
+}
+
+
+class Need(NamedTuple):
+    """One thing that a host of a part needs: what is known of it, and the statements that give it."""
+
+    part: str
+    need: str
+    says: str
+    calls: tuple[str, ...] = ()
+
+
+class Report(NamedTuple):
+    """What is known of a config."""
+
+    title: str
+    needs: tuple[Need, ...]
+    not_known: tuple[str, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """The same for programs."""
+        needs = [{**each._asdict(), "calls": [*each.calls]} for each in self.needs]
+        return {"title": self.title, "needs": needs, "not_known": [*self.not_known]}
+
+    def text(self) -> str:
+        """The same for people."""
+        lines = [self.title]
+        for part, needs in itertools.groupby(self.needs, lambda each: each.part):
+            lines += ["", part]
+            for _, need, says, calls in needs:
+                lines += [f"  {need:11}{says}", *(f"{'':13}{call}" for call in calls)]
+        if self.not_known:
+            lines += ["", "not known", *(f"  {each}" for each in self.not_known)]
+        words = {word for each in self.needs for call in each.calls for word in re.findall(r"\w+", call)}
+        used = [f"  {word}: {what}" for word, what in _placeholders.items() if word in words]
+        return "\n".join(lines + (["", "where", *used] if used else []))
+
+
+def report(config: ModelConfig) -> Report:
+    """Everything that is known of `config`."""
+    writer = _Writer(config)
+    writer.write()
+    types = [config.model_type or str(config._json.get("_class_name") or "a file without a model_type")]
+    types += [f"{place} {part.model_type or ''}".strip() for place, part in config.parts.items()]
+    return Report(": ".join([types[0], ", ".join(types[1:])] if types[1:] else types), *writer.result())
+
+
+class _Writer:
+    """Tries the calls for one config."""
+
+    def __init__(self, config: ModelConfig) -> None:
+        self.config = config
+        self._needs: list[Need] = []
+        self._not_known: list[str] = []
+
+    def result(self) -> tuple[tuple[Need, ...], tuple[str, ...]]:
+        return tuple(self._needs), tuple(dict.fromkeys(self._not_known))
+
+    def write(self) -> None:
+        config = self.config
+        if config.model_type is None and "_class_name" in config._json:
+            return self._diffusers()
+        if config.model_type is None and (other := other_file(config._json)):
+            self._not_known.append(f"the file {other}: give the config.json of the same model")
+            return None
+        try:
+            text = config.text
+        except ValueError as error:
+            self._not_known.append(str(error))
+            text = None
+        if text is not None:
+            self._language_model(text, "config", "text" if config.parts else "model")
+        for place, part in config.parts.items():
+            if part is not text and part not in (config.vision, config.audio) and part.parts.keys() == set():
+                self._language_model(part, f'config.parts["{place}"]', place)
+        if config.vision is not None:
+            self._vision(config.vision)
+        if config.audio is not None:
+            self._audio(config.audio)
+        return None
+
+    def _add(self, part: str, need: str, says: str, *calls: str) -> None:
+        self._needs.append(Need(part, need, says, calls))
+
+    def _try(self, what: str, call: str, **names: Any) -> Any:
+        """What a call gives, or the error that it raises, which is told."""
+        try:
+            return _run(call, self.config, names)
+        except (TypeError, ValueError) as error:
+            self._not_known.append(f"{what}: {error}")
+            return error
+
+    # Text
+
+    def _language_model(self, part: ModelConfig, name: str, title: str) -> None:
+        """What a part adds, rotates or multiplies, and how its tokens are numbered."""
+        known = part._known_type
+        if known in table()["models"] and _is_rotated(part):
+            self._rotation(part, name, title)
+        elif known in table()["sinusoids"] and (
+            found := _quiet(f"fastpe.PositionalEncoding.from_config({name})", self.config)
+        ):
+            says = f"{found.d_model} columns, convention {found.convention.name!r}"
+            says += (
+                f"; embeddings are multiplied by {found.embedding_scale:.6g}" if found.embedding_scale != 1.0 else ""
+            )
+            call = f"encoding = fastpe.PositionalEncoding.from_config({name})"
+            self._add(title, "adds", says, call, "x = encoding.add_(x * encoding.embedding_scale)")
+        elif use := use_of(known or ""):
+            self._use(part, title, use)
+        elif known in table()["layouts"]:
+            self._layout(part, title, name)
+        elif known in table()["without"]:
+            self._add(title, "nothing", "it neither adds positions nor rotates by them, as far as fastpe knows")
+        elif name == "config" or known is not None:
+            self._not_known.append(str(refusal(part, "rotation")))
+            return
+        if name == "config":
+            self._ids(title)
+
+    def _rotation(self, part: ModelConfig, name: str, title: str) -> None:
+        row, arguments = row_of(part._known_type or ""), ""
+        layers = self._layers(name, arguments)
+        if getattr(layers, "_fields", {}).get("argument") == "seq_len":
+            arguments = ", seq_len=seq_len"
+            layers = self._layers(name, arguments)
+        if isinstance(layers, Exception):
+            self._not_known.append(f"{title}, rotation: {layers}")
+            return
+        kinds: dict[Any, list[int]] = {}
+        for at, layer in enumerate(layers):
+            kinds.setdefault(layer, []).append(at)
+        sections, mrope = self._sections(title, name, arguments) if row.mrope else "", ""
+        if sections:
+            sections, mrope = f"; {sections} (without mrope=True: of text alone)", ", mrope=True"
+        for rope, numbers in kinds.items():
+            count = "all layers" if len(layers) == 1 else f"{len(layers)} layers alike"
+            which = count if len(kinds) == 1 else f"layers {_ranges(numbers)}"
+            if rope is None:
+                self._add(title, "layers", f"{which} are not rotated")
+                continue
+            call = f"fastpe.RotaryEmbedding.from_config({name}{arguments}{mrope})"
+            if len(kinds) > 1:
+                call = f"fastpe.RotaryEmbedding.layers_from_config({name}{arguments}{mrope})[{numbers[0]}]"
+            self._add(title, "rotates", f"{which}: {_said(rope)}{sections}", f"rope = {call}")
+        rope = next(each for each in kinds if each is not None) if {*kinds} - {None} else None
+        if rope is not None and not mrope:
+            result = "cos, sin" if rope.form in ("halves", "tile", "repeat") else "table"
+            says = "in the form of the model's own module; engines want others, see rope.tables"
+            self._add(title, "tables", says, f'{result} = rope.tables(positions, form="{rope.form}")')
+        if row.reorders:
+            self._add(
+                title, "order", "transformers leaves each pair half of the width apart; rotate_ leaves it in its place"
+            )
+        if row.query_scale and not isinstance(
+            self._try(f"{title}, scores", f"fastpe.query_scale({name}, 1, layer=0)"), Exception
+        ):
+            says, layer = "queries are multiplied by a number of their position, besides 1 / sqrt(d)", ""
+            if "temperature" in row.query_scale:
+                says, layer = f"{says}, in layers that are not rotated", ", layer=3"
+            self._add(title, "scores", says, f"factors = fastpe.query_scale({name}, positions{layer})")
+
+    def _layers(self, name: str, arguments: str) -> Any:
+        """The embedding of each layer, or the error of both calls; of one layer for all where their number is missing."""
+        given = {"seq_len": _enough}
+        try:
+            return _run(f"fastpe.RotaryEmbedding.layers_from_config({name}{arguments})", self.config, given)
+        except (TypeError, ValueError) as error:
+            if "the number of layers" not in str(error):
+                return error
+        try:
+            return [_run(f"fastpe.RotaryEmbedding.from_config({name}{arguments})", self.config, given)]
+        except (TypeError, ValueError) as error:
+            return error
+
+    def _sections(self, title: str, name: str, arguments: str) -> str:
+        """How coordinates share the frequencies."""
+        call = f"fastpe.RotaryEmbedding.layers_from_config({name}{arguments}, mrope=True)"
+        layers = _quiet(call, self.config, seq_len=_enough)
+        if layers is None:
+            one = call.replace("layers_from_config", "from_config")
+            layers = [self._try(f"{title}, among images", one, seq_len=_enough)]
+        rope = next((each for each in layers if each is not None), None)
+        axes = rope.frequency_axes if isinstance(rope, fastpe.RotaryEmbedding) else None
+        counts = np.bincount(axes).tolist() if axes else []
+        return f"{', '.join(map(str, counts))} frequencies of time, height, width" if counts else ""
+
+    def _use(self, part: ModelConfig, title: str, use: str) -> None:
+        """A call of the tables, with the numbers of this file."""
+        call = _call_in(use)
+        note = use.replace(call, "").removeprefix("use ").strip(" ,:")
+        for key in re.findall(r'config\["(\w+)"\]', call):
+            if key not in part._json:
+                self._not_known.append(f"{title}: {part._place(key)} is missing, a number of {call}")
+                return
+            call = call.replace(f'config["{key}"]', repr(part._json[key]))
+        if isinstance(part._json.get("pad_token_id"), int):
+            pad = part._json["pad_token_id"]
+            call = call.replace("pad_token_id + 1", str(pad + 1)).replace("pad_token_id", str(pad))
+        self._add(title, "adds", note or "what this call gives", call)
+
+    def _ids(self, title: str) -> None:
+        """How tokens are numbered."""
+        call = "fastpe.text_inputs(config, input_ids)"
+        given = self._try(f"{title}, position ids", call, input_ids=np.zeros((1, 2), np.int64))
+        if isinstance(given, Exception):
+            return
+        ids = given["position_ids"]
+        if ids.ndim == 2:
+            first = int(ids[0, 0])
+            self._add(title, "ids", f"[B, L], from {first} on", call)
+            return
+        grids, empty = [], np.zeros((0, 3), np.int64)
+        for name in ("image_grid_thw", "video_grid_thw"):
+            if _quiet(f"fastpe.text_inputs(config, [[0]], {name}=grids)", self.config, grids=empty):
+                grids.append(name)
+        if "video_grid_thw" in grids and _names_argument(
+            "fastpe.text_inputs(config, [[0]], video_grid_thw=[[2, 4, 4]])", self.config, "second_per_grid"
+        ):
+            grids.append("second_per_grid")
+        says = f"[{len(ids)}, B, L] and rope_deltas [B, 1], which the next calls take"
+        with_grids = "".join(f", {name}={name}" for name in grids)
+        later = "fastpe.text_inputs(config, input_ids, past=past, rope_deltas=rope_deltas)"
+        self._add(title, "ids", says, f"fastpe.text_inputs(config, input_ids{with_grids})", later)
+
+    # Images and sound
+
+    def _vision(self, part: ModelConfig) -> None:
+        title = "images"
+        for arguments, names in (
+            ("grid_thw=grid_thw", {"grid_thw": [[1, 16, 16]]}),
+            ("target_sizes=target_sizes", {"target_sizes": [[16, 16]]}),
+            ("grid_thw=grid_thw, merge_sizes=merge_sizes", {"grid_thw": [[1, 16, 16]], "merge_sizes": [2]}),
+        ):
+            call = f"fastpe.vision_inputs(config, {arguments})"
+            inputs = _quiet(call, self.config, **names)
+            if inputs:
+                says = ", ".join(f"{name} {_shape(value)}" for name, value in inputs.items())
+                self._add(title, "inputs", f"of an exported graph, here for 16 x 16 patches: {says}", call)
+                break
+        self._layout(part, title, "config")
+        if not any(each.part == title for each in self._needs) and (use := use_of(part._known_type or "")):
+            self._use(part, title, use)
+        if not any(each.part == title for each in self._needs):
+            self._not_known.append(f"images: {refusal(part, 'layout')}")
+
+    def _layout(self, part: ModelConfig, title: str, name: str) -> None:
+        """The layout of a rotation by several coordinates."""
+        own, data = part._known_type or "", table()["layouts"]
+        found, *remarks = next((data[each] for each in (own, f"{own}_vision") if each in data), [""])
+        if not found:
+            return
+        head, width, heads = (
+            next((part._json[key] for key in keys if isinstance(part._json.get(key), int)), None) for keys in _sizes
+        )
+        head = width // heads if head is None and width and heads else head
+        layout = fastpe.rotary_layouts[found]
+        says = f"by {', '.join(layout.coordinates)}{''.join(f', {each}' for each in remarks)}"
+        if found == "gemma4_vision":
+            self._add(
+                title, "rotates", f"{says}, each half of a head by itself", f'layout = fastpe.rotary_layouts["{found}"]'
+            )
+            return
+        if head is None:
+            self._not_known.append(f"{title}: {part._place('head_dim')} is missing, the width of a head")
+            return
+        self._add(title, "rotates", says, f'fastpe.RotaryEmbedding.from_layout("{found}", {head})')
+
+    def _audio(self, part: ModelConfig) -> None:
+        title, known, count = "sound", part._known_type, len(self._needs)
+        call = "fastpe.audio_inputs(config, feature_lens=feature_lens)"
+        if inputs := _quiet(call, self.config, feature_lens=[1000]):
+            says = ", ".join(f"{name} {_shape(value)}" for name, value in inputs.items())
+            self._add(title, "inputs", f"of an exported graph, here for 1000 frames: {says}", call)
+        place = next((f'config.parts["{name}"]' for name, each in self.config.parts.items() if each is part), "config")
+        if known in table()["models"] or known in table()["sinusoids"] or use_of(known or ""):
+            self._language_model(part, place, title)
+        elif len(self._needs) == count:
+            self._not_known.append(f"sound: {refusal(part, 'rotation')}")
+
+    # diffusers
+
+    def _diffusers(self) -> None:
+        config, name = self.config._json, str(self.config._json["_class_name"])
+        row = table()["diffusers"].get(name)
+        if row is None:
+            self._not_known.append(str(refusal(self.config, "layout")))
+            return
+        if "told" in row:
+            self._not_known.append(f"{name}: {row['told']}")
+            return
+        widths = config.get(row.get("sections", ""), row.get("default"))
+        head = config.get("attention_head_dim", row.get("head_dim")) if "head_dim" in row else sum(widths)
+        call = f'fastpe.RotaryEmbedding.from_layout("{row["layout"]}", {shown(head)}'
+        call += f", sections={[width // 2 for width in widths]}" if widths else ""
+        call += f", base={config['rope_theta']}" if "rope_theta" in config else ""
+        if isinstance(self._try("rotation", f"{call})"), Exception):
+            return
+        layout = fastpe.rotary_layouts[row["layout"]]
+        self._add("model", "rotates", f"by {', '.join(layout.coordinates)}", f"rope = {call})")
+        self._add("model", "ids", layout._counting(), "layout = fastpe.RotaryLayout.from_config(config)")
+
+
+_sizes = (
+    ("head_dim", "attention_head_dim"),
+    ("hidden_size", "embed_dim", "d_model"),
+    ("num_attention_heads", "num_heads"),
+)
+
+
+def _run(call: str, config: ModelConfig, names: Mapping[str, Any]) -> Any:
+    return eval(call, {"fastpe": fastpe, "np": np, "config": config, **names})
+
+
+def _quiet(call: str, config: ModelConfig, **names: Any) -> Any:
+    """What a call gives, or None where it is refused."""
+    try:
+        return _run(call, config, names)
+    except (TypeError, ValueError):
+        return None
+
+
+def _names_argument(call: str, config: ModelConfig, argument: str) -> bool:
+    try:
+        _run(call, config, {})
+    except (TypeError, ValueError) as error:
+        return bool(getattr(error, "_fields", {}).get("argument") == argument)
+    return False
+
+
+def _is_rotated(part: ModelConfig) -> bool:
+    """Whether the file says that a model of a type that may be rotated is."""
+    row = row_of(part._known_type or "")
+    return all(part._json.get(key, row.defaults.get(key)) in allowed for key, allowed in row.requires.items())
+
+
+def _said(rope: fastpe.RotaryEmbedding) -> str:
+    """How an embedding rotates."""
+    pairs = "neighbours" if rope.interleaved else "halves apart"
+    part = f" of {rope.head_dim}" if rope.head_dim != rope.rotary_dim else ""
+    base = "" if rope.base is None else f", base {rope.base:,.15g}"
+    scaling = rope.scaling or {}
+    kind = scaling.get("rope_type", "default")
+    factor = f" by {scaling['factor']:g}" if "factor" in scaling else ""
+    scaled = "" if kind == "default" else f", {kind}{factor}"
+    return (
+        f"{rope.rotary_dim}{part} columns, {pairs}{base}{scaled}{', by the negative angle' if rope.conjugate else ''}"
+    )
+
+
+def _ranges(numbers: list[int]) -> str:
+    """The numbers in few words."""
+    steps = {b - a for a, b in itertools.pairwise(numbers)}
+    if len(numbers) > 2 and len(steps) == 1 and steps != {1}:
+        return f"{numbers[0]}, {numbers[1]}, .. {numbers[-1]}"
+    groups = itertools.groupby(enumerate(numbers), lambda each: each[1] - each[0])
+    runs = [[number for _, number in run] for _, run in groups]
+    words = [f"{run[0]}-{run[-1]}" if len(run) > 1 else f"{run[0]}" for run in runs]
+    return ", ".join(words if len(words) < 6 else [*words[:3], "..", words[-1]])
+
+
+def _shape(value: Any) -> str:
+    """The dtype and the shape of an input."""
+    if isinstance(value, tuple):
+        return f"({', '.join(map(_shape, value))})"
+    return f"{value.dtype} {[*value.shape]}" if isinstance(value, np.ndarray) else type(value).__name__
+
+
+def _call_in(text: str) -> str:
+    """The first call of fastpe in a sentence, with what is called of its result."""
+    start = text.index("fastpe.")
+    end, depth = start, 0
+    for end in range(start, len(text)):
+        depth += (text[end] in "([") - (text[end] in ")]")
+        if depth == 0 and text[end] in ")]" and text[end + 1 : end + 2] not in ("[", "."):
+            break
+    return text[start : end + 1]

@@ -1,0 +1,37 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""``fastpe model``: a report for people and programs. tests/rotary/test_report.py looks at what it says."""
+
+from __future__ import annotations
+
+import pytest
+
+pytest.importorskip("typer")
+
+import json
+from pathlib import Path
+
+import fastpe
+
+from .support import Capture, refused, run
+
+CONFIG = {"model_type": "llama", "hidden_size": 256, "num_attention_heads": 8, "num_hidden_layers": 4}
+
+
+def test_the_report_of_a_file(capsys: Capture) -> None:
+    Path("config.json").write_text(json.dumps(CONFIG))
+    assert run("model config.json") == 0
+    printed = capsys.readouterr().out
+    assert printed == f"{fastpe.ModelConfig(CONFIG)}\n"
+    assert "rope = fastpe.RotaryEmbedding.from_config(config)" in printed
+    assert run("model config.json --json") == 0
+    needs = json.loads(capsys.readouterr().out)["needs"]
+    assert needs[0]["calls"] == ["rope = fastpe.RotaryEmbedding.from_config(config)"]
+
+
+def test_other_files_are_refused_or_named(capsys: Capture) -> None:
+    Path("genai_config.json").write_text('{"model": {"decoder": {}}, "search": {}}')
+    assert run("model genai_config.json") == 0
+    assert "config.json of the same model" in capsys.readouterr().out
+    Path("other.json").write_text("[]")
+    assert "other.json" in refused("model other.json", capsys, code=2)
+    assert "none.json" in refused("model none.json", capsys, code=2)

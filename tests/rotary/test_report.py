@@ -1,0 +1,184 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What print(ModelConfig(..)) and `fastpe model` say: each call that they name runs as it is written."""
+
+from __future__ import annotations
+
+import json
+import pathlib
+from typing import Any
+
+import numpy as np
+import pytest
+
+import fastpe
+from fastpe._config.report import report
+from fastpe._config.tables import table
+
+DATA = json.loads((pathlib.Path(__file__).parents[1] / "data" / "rotary_configs.json").read_text("utf-8"))["models"]
+SIZES: dict[str, Any] = {"hidden_size": 256, "num_attention_heads": 4, "num_hidden_layers": 12}
+VISION: dict[str, Any] = {"hidden_size": 320, "num_heads": 4, "patch_size": 14}
+TOKENS = {"image_token_id": 9, "video_token_id": 8, "vision_start_token_id": 7, "vision_end_token_id": 6}
+YARN = {"type": "yarn", "factor": 40, "original_max_position_embeddings": 4096, "mscale": 1.0, "mscale_all_dim": 1.0}
+
+
+def among_images(model_type: str, **more: Any) -> dict[str, Any]:
+    text = {**SIZES, "num_attention_heads": 2, **more}
+    return {"model_type": model_type, **TOKENS, "text_config": text, "vision_config": {**VISION}}
+
+
+OMNI = {
+    "model_type": "qwen2_5_omni",
+    "thinker_config": {"audio_token_index": 3, "image_token_index": 2, "text_config": {**SIZES, "num_attention_heads": 2},
+        "vision_config": VISION, "audio_config": {"d_model": 64}},
+    "talker_config": {"model_type": "qwen2_5_omni_talker", "head_dim": 128},
+    "token2wav_config": {"dit_config": {"model_type": "qwen2_5_omni_dit"}},
+}  # fmt: skip
+
+# A config, and the needs of each of its parts.
+MODELS: list[tuple[dict[str, Any], str]] = [
+    # Rotated
+    ({"model_type": "llama", **SIZES}, "model: rotates tables"),
+    ({"model_type": "qwen3", **SIZES}, "model: rotates tables"),
+    ({"model_type": "mistral", **SIZES}, "model: rotates tables"),
+    ({"model_type": "nanochat", **SIZES}, "model: rotates tables"),
+    ({"model_type": "gptj", "n_layer": 4}, "model: rotates tables"),
+    ({"model_type": "cohere2", **SIZES}, "model: layers rotates tables"),
+    ({"model_type": "gemma3_text", **SIZES}, "model: rotates tables"),
+    ({"model_type": "qwen3_next", **SIZES}, "model: layers rotates tables"),
+    ({"model_type": "smollm3", **SIZES}, "model: layers rotates tables"),
+    ({"model_type": "deepseek_v3", "num_hidden_layers": 4, "rope_scaling": YARN}, "model: rotates tables order scores"),
+    ({"model_type": "llama4_text", **SIZES}, "model: layers rotates tables scores"),
+    ({"model_type": "phi3", **SIZES, "rope_scaling": {"type": "longrope", "short_factor": [1.0] * 32, "long_factor": [2.0] *
+        32}, "original_max_position_embeddings": 4096}, "model: rotates tables"),
+    ({"model_type": "gpt_oss", "num_hidden_layers": 4}, "model: rotates tables"),
+    ({"model_type": "modernbert", **SIZES}, "model: rotates tables"),
+    ({"model_type": "t5gemma", "decoder": {"num_hidden_layers": 2}, "encoder": {"model_type": "t5_gemma_module"}},
+        "encoder: rotates tables, text: rotates tables"),
+    ({"model_type": "dia", "decoder_config": {"num_hidden_layers": 2}, "encoder_config": {"model_type": "dia_encoder"}},
+        "encoder_config: rotates tables, text: rotates tables"),
+    # Among images
+    (among_images("qwen2_5_vl"), "images: rotates, text: rotates"),
+    (among_images("qwen3_vl", head_dim=128), "images: rotates, text: rotates"),
+    ({"model_type": "colqwen2", "vlm_config": among_images("qwen2_vl")}, "images: rotates, text: rotates"),
+    ({"model_type": "gemma3", "text_config": SIZES, "vision_config": {"model_type": "siglip_vision_model"}},
+        "images: adds, text: rotates tables"),
+    ({"model_type": "llava", "text_config": SIZES, "vision_config": {"model_type": "clip_vision_model"}},
+        "images: adds, text: rotates tables"),
+    ({"model_type": "mistral3", "text_config": SIZES, "vision_config": {"model_type": "pixtral", "head_dim": 64}},
+        "images: rotates, text: rotates tables"),
+    ({"model_type": "pixtral", "head_dim": 64}, "images: rotates"),
+    ({"model_type": "qwen2_5_vl", **VISION}, "images: rotates"),
+    ({"model_type": "dinov3_vit", "hidden_size": 384, "num_attention_heads": 6}, "images: rotates"),
+    # Sound
+    (OMNI, "images: rotates, sound: adds, talker_config: rotates, text: rotates, token2wav_config.dit_config: order rotates tables"),
+    ({"model_type": "qwen3_asr", "text_config": SIZES, "audio_config": {"d_model": 64}}, "sound: adds, text: rotates tables"),
+    ({"model_type": "whisper"}, "model: adds"),
+    ({"model_type": "wav2vec2-conformer", "position_embeddings_type": "rotary"}, "model: rotates tables"),
+    ({"model_type": "wav2vec2-conformer", "position_embeddings_type": "relative", "hidden_size": 64}, "model: adds"),
+    # Sinusoidal, learned, biased, nothing
+    *(({"model_type": name}, "model: adds") for name in ("m2m_100", "marian", "fsmt", "speech_to_text", "bert", "gpt2",
+        "roberta", "bart", "opt", "bloom", "t5", "mpt", "xlnet", "vit_mae", "detr", "sam_prompt_encoder")),
+    ({"model_type": "musicgen", "decoder": {}}, "text: adds"),
+    ({"model_type": "mamba"}, "model: nothing"),
+    ({"model_type": "vision-encoder-decoder", "encoder": {"model_type": "vit"}, "decoder": {"model_type": "trocr",
+        "use_learned_position_embeddings": False}}, "encoder: nothing, text: adds"),
+    # diffusers
+    ({"_class_name": "FluxTransformer2DModel", "attention_head_dim": 128, "axes_dims_rope": [16, 56, 56]},
+        "model: ids rotates"),
+    ({"_class_name": "WanTransformer3DModel", "attention_head_dim": 128}, "model: ids rotates"),
+    # Not known
+    ({"model_type": "unheard_of", **SIZES}, ""),
+    ({"model_type": "baichuan"}, ""),
+    ({"_class_name": "MochiTransformer3DModel"}, ""),
+    ({"model": {"type": "phi3", "decoder": {"head_size": 96}}, "search": {}}, ""),
+    ({"weight_map": {}}, ""),
+]  # fmt: skip
+# Of the graph
+OTHERS = {"ids", "inputs"}
+
+
+def names(config: fastpe.ModelConfig) -> dict[str, Any]:
+    """What a host has that the calls name."""
+    x, empty = np.zeros((1, 4, 64), np.float32), np.zeros((0, 3), np.int64)
+    ids = np.array([[1, 2, 3, 4]])
+    grids = {"image_grid_thw": empty, "video_grid_thw": empty, "second_per_grid": [], "grid_thw": [[1, 16, 16]]}
+    rows = {"L": 4, "H": 4, "W": 4, "d": 64, "klen": 4, "qlen": 4, "num_heads": 8, "pad_token_id": 1, "hidden_size": 64}
+    return {
+        "fastpe": fastpe,
+        "np": np,
+        "config": config,
+        "x": x,
+        "table": np.zeros((16, 64), np.float32),
+        "ids": ids,
+        "input_ids": ids,
+        "attention_mask": ids > 0,
+        "positions": 4,
+        "seq_len": 4096,
+        "merge_sizes": [2],
+        **rows,
+        **grids,
+        "feature_lens": [100],
+        "target_sizes": [[16, 16]],
+        "past": 4,
+        "rope_deltas": [[0]],
+        "d_model": 64,
+        "pixel_mask": np.ones((1, 4, 4), bool),
+        "points": np.zeros((3, 2)),
+        "matrix": np.ones((2, 8), np.float32),
+        "key": np.arange(4),
+        "query": np.arange(4)[:, None],
+        "learned": np.zeros((32, 8)),
+    }
+
+
+def needs(config: dict[str, Any]) -> str:
+    found: dict[str, set[str]] = {}
+    for each in report(fastpe.ModelConfig(config)).needs:
+        found.setdefault(each.part, set()).add(each.need)
+    kept = {
+        part: sorted(said - OTHERS if "_class_name" not in config else said) for part, said in sorted(found.items())
+    }
+    return ", ".join(f"{part}: {' '.join(said)}" for part, said in kept.items() if said)
+
+
+@pytest.mark.parametrize(("given", "expected"), MODELS, ids=[str(given)[:70] for given, _ in MODELS])
+def test_each_part_has_its_calls(given: dict[str, Any], expected: str) -> None:
+    parts = ", ".join(": ".join([part.split(": ")[0], " ".join(sorted(part.split(": ")[1].split()))])
+        for part in expected.split(", ") if part)  # fmt: skip
+    assert needs(given) == parts
+    found = report(fastpe.ModelConfig(given))
+    assert found.needs or found.not_known
+
+
+@pytest.mark.parametrize(
+    "given", [given for given, _ in MODELS] + [model["config"] for model in DATA], ids=lambda c: str(c)[:70]
+)
+def test_each_call_runs_as_it_is_written(given: dict[str, Any]) -> None:
+    config = fastpe.ModelConfig(given)
+    known, scope = names(config), report(config)
+    for each in scope.needs:
+        for call in each.calls:
+            if "encoding.add_" in call:
+                known["x"] = np.zeros((1, 4, known["encoding"].d_model), np.float32)
+            exec(call, known)  # noqa: S102
+    assert "Traceback" not in str(config)
+    assert json.loads(json.dumps(scope.to_dict()))["needs"] == [
+        {**each._asdict(), "calls": [*each.calls]} for each in scope.needs
+    ]
+
+
+def test_calls_give_what_is_said() -> None:
+    gemma = fastpe.ModelConfig({"model_type": "gemma3_text", **SIZES})
+    first, second = (each for each in report(gemma).needs if each.need == "rotates")
+    assert "layers 0-4, 6-10: 256 columns, halves apart, base 10,000" in first.says
+    assert "layers 5, 11: 256 columns" in second.says
+    made: dict[str, Any] = {"fastpe": fastpe, "config": gemma}
+    exec(second.calls[0], made)  # noqa: S102
+    assert made["rope"] == fastpe.RotaryEmbedding.layers_from_config(gemma)[5]
+
+
+def test_every_type_of_the_tables_has_a_report() -> None:
+    kinds = ("models", "parts", "layouts", "told", "without", "sinusoids", "grids", "biases", "learned")
+    for model_type in {name for kind in kinds for name in table()[kind]}:
+        found = report(fastpe.ModelConfig({"model_type": model_type}))
+        assert found.needs or found.not_known, model_type
