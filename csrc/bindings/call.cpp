@@ -42,7 +42,8 @@ void run_interruptibly(bool releases_interpreter, const char* what_to_know, cons
 
 }  // namespace
 
-void PythonCall::place(PlacementArguments& placement, const Arguments& a, Order order) {
+void PythonCall::fill(Request& request, const Arguments& a, Order order) {
+  PlacementArguments& placement = request.placement;
   if (is_given(a.cu_seqlens)) numbers(placement.cu_seqlens, a.cu_seqlens, "cu_seqlens", Numbers::integers);
   if (is_given(a.offset)) {
     placement.offset = integer_argument(a.offset);
@@ -59,12 +60,13 @@ void PythonCall::place(PlacementArguments& placement, const Arguments& a, Order 
   }
   if (is_given(a.valid)) keep(placement.valid, bools_from(a.valid, "valid"), "valid");
   if (is_given(a.lengths)) numbers(placement.lengths, a.lengths, "lengths", Numbers::integers);
+  request.max_threads = threads_argument(a.num_threads);
 }
 
-void PythonCall::place_written(PlacementArguments& placement, Arguments a) {
-  placement.count = position_count(a.positions);
-  if (placement.count) a.positions = nullptr;
-  place(placement, a, Order::contiguous);
+void PythonCall::fill_written(Request& request, Arguments a) {
+  request.placement.count = position_count(a.positions);
+  if (request.placement.count) a.positions = nullptr;
+  fill(request, a, Order::contiguous);
 }
 
 PyObject* PythonCall::returned(PyObject* given) {
@@ -89,12 +91,17 @@ void PythonCall::run(const Call& call) {
                     [&call](Interruption* interruption) { fastpe::run(call, interruption); });
 }
 
-PyObject* warm_up_rows(const RowCache& rows, const Arguments& a) {
+PyObject* warm_up(const Encoding& encoding, const Arguments& a) {
   const DType dtype = dtype_argument(a.dtype).value_or(DType::float32);
   const int max_threads = threads_argument(a.num_threads);
   run_interruptibly(true, "interrupted: some rows are not made yet; later calls make them",
-                    [&](Interruption* interruption) { rows.warm_up(dtype, max_threads, interruption); });
+                    [&](Interruption* interruption) { encoding.warm_up(dtype, max_threads, interruption); });
   Py_RETURN_NONE;
+}
+
+PyObject* frequencies(const Encoding& encoding) {
+  const Encoder& encoder = encoding.encoder;
+  return new_array(encoder.frequencies().radians.high.data(), encoder.frequency_count()).release().ptr();
 }
 
 }  // namespace fastpe::bindings

@@ -19,7 +19,7 @@
 
 #include "arguments.h"
 #include "fastpe/requests/rotary.h"
-#include "fastpe/sources/sinusoid/row_cache.h"
+#include "fastpe/sources/sinusoid/encoding.h"
 #include "method.h"
 
 namespace fastpe::bindings {
@@ -46,10 +46,10 @@ class PythonCall : public FrontEnd {
   void numbers(ArrayView& view, PyObject* object, const char* name, Numbers numbers, Order order = Order::any) {
     keep(view, numbers_from(object, name, numbers, order), name);
   }
-  // `order` is that of positions.
-  void place(PlacementArguments& placement, const Arguments& a, Order order = Order::any);
+  // What every call has. `order` is that of positions.
+  void fill(Request& request, const Arguments& a, Order order = Order::any);
   // Of calls that only write rows: `positions` is how many there are, or an array of any shape.
-  void place_written(PlacementArguments& placement, Arguments a);
+  void fill_written(Request& request, Arguments a);
 
   // ---- Phase 2
 
@@ -89,36 +89,24 @@ class PythonCall : public FrontEnd {
 
 // ---- The classes. module.cpp makes their objects; encoder.cpp and rotary.cpp have their methods.
 
-// The core's Encoder is a part of it.
-struct BoundEncoder : SinusoidalEncoding {
-  using SinusoidalEncoding::SinusoidalEncoding;
-
-  // What `embed` does where its call says nothing of it.
-  double embedding_scale = 1.0;
-  std::optional<std::int64_t> padding_idx;
-};
-
 void add_encoder_methods(py::handle type);
 void add_rotary_methods(py::handle type);
 // Of rotations by tables that are given.
 void add_functions(py::handle module);
 
-PyObject* warm_up_rows(const RowCache& rows, const Arguments& a);
+PyObject* warm_up(const Encoding& encoding, const Arguments& a);
+PyObject* frequencies(const Encoding& encoding);
 
+// Of a class `Bound` that is an Encoding.
 template <class Bound>
-PyObject* warm_up(Bound& self, const Arguments& a) {
-  return warm_up_rows(self.row_cache, a);
-}
+struct CommonMethods {
+  static PyObject* warm_up(Bound& self, const Arguments& a) { return bindings::warm_up(self, a); }
+  static PyObject* frequencies(Bound& self, const Arguments&) { return bindings::frequencies(self); }
 
-template <class Bound>
-PyObject* frequencies(Bound& self, const Arguments&) {
-  return new_array(self.encoder.frequencies().radians.high.data(), self.encoder.frequency_count()).release().ptr();
-}
-
-template <class Bound>
-void add_common_methods(py::handle type) {
-  add_method<warm_up<Bound>>(type, "warm_up", "*, dtype=None, num_threads=None");
-  add_method<frequencies<Bound>>(type, "_frequencies", "");
-}
+  static void add_to(py::handle type) {
+    add_method<warm_up>(type, "warm_up", "*, dtype=None, num_threads=None");
+    add_method<frequencies>(type, "_frequencies", "");
+  }
+};
 
 }  // namespace fastpe::bindings

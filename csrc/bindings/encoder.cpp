@@ -6,13 +6,12 @@
 namespace fastpe::bindings {
 namespace {
 
-PyObject* encode(BoundEncoder& self, const Arguments& a) {
+PyObject* encode(Encoding& self, const Arguments& a) {
   PythonCall call;
   EncodeRequest request;
   call.to_write_if_given(request.out, a.out);
   request.dtype = dtype_argument(a.dtype);
-  call.place_written(request.placement, a);
-  request.max_threads = threads_argument(a.num_threads);
+  call.fill_written(request, a);
 
   call.take_views();
   fastpe::encode(self, request, call);
@@ -20,7 +19,7 @@ PyObject* encode(BoundEncoder& self, const Arguments& a) {
 }
 
 template <bool is_in_place>
-PyObject* add(BoundEncoder& self, const Arguments& a) {
+PyObject* add(Encoding& self, const Arguments& a) {
   PythonCall call;
   AddRequest request;
   request.is_in_place = is_in_place;
@@ -30,9 +29,8 @@ PyObject* add(BoundEncoder& self, const Arguments& a) {
   if (a.seq_axis == Py_None) refuse_type("seq_axis", {"is None"}, {"an int, an axis of x other than the last"});
   request.seq_axis = seq_axis_argument(a.seq_axis);
   if (a.first_column != nullptr) request.first_column = integer_argument(a.first_column);
-  call.place(request.placement, a);
+  call.fill(request, a);
   request.factors = {factor_argument(a.scale, "scale"), factor_argument(a.alpha, "alpha")};
-  request.max_threads = threads_argument(a.num_threads);
 
   call.take_views();
   fastpe::add(&self, request, call);
@@ -40,20 +38,18 @@ PyObject* add(BoundEncoder& self, const Arguments& a) {
 }
 
 // Of an x that holds the encoding's columns from first_column on.
-PyObject* add_columns(BoundEncoder& self, const Arguments& a) { return add<false>(self, a); }
+PyObject* add_columns(Encoding& self, const Arguments& a) { return add<false>(self, a); }
 
-PyObject* embed(BoundEncoder& self, const Arguments& a) {
+PyObject* embed(Encoding& self, const Arguments& a) {
   PythonCall call;
   EmbedRequest request;
   call.to_read(request.table, a.table, "table");
   call.numbers(request.ids, a.ids, "ids", Numbers::integers, Order::contiguous);
   call.to_read_if_given(request.position_table, a.position_table, "position_table");
   call.to_write_if_given(request.out, a.out);
-  call.place(request.placement, a);
-  request.padding_idx = self.padding_idx;
+  call.fill(request, a);
   request.factors = {is_given(a.scale) ? number_from(a.scale, "scale") : self.embedding_scale,
                      factor_argument(a.alpha, "alpha")};
-  request.max_threads = threads_argument(a.num_threads);
 
   call.take_views();
   fastpe::embed(self, request, call);
@@ -65,7 +61,7 @@ PyObject* embed(BoundEncoder& self, const Arguments& a) {
 #define FASTPE_ADD "x, *, " FASTPE_PLACEMENT ", scale=1.0, alpha=1.0, seq_axis=-2, table=None, num_threads=None"
 
 void add_encoder_methods(py::handle type) {
-  add_common_methods<BoundEncoder>(type);
+  CommonMethods<Encoding>::add_to(type);
   add_method<encode>(type, "encode",
                      "positions, *, dtype=None, offset=None, valid=None, lengths=None, num_threads=None, out=None");
   add_method<add<true>>(type, "add_", FASTPE_ADD);

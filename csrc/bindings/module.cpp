@@ -75,7 +75,7 @@ T get(const py::dict& arguments, const char* name) {
 using Integer = std::int64_t;
 using Doubles = std::vector<double>;
 
-std::unique_ptr<BoundEncoder> make_encoder(const py::dict& a) {
+std::unique_ptr<Encoding> make_encoder(const py::dict& a) {
   Spec spec;
   spec.d_model = get<Integer>(a, "d_model");
   spec.wanted_frequencies = {get<Integer>(a, "frequency_count"),     get<double>(a, "base"),
@@ -84,11 +84,9 @@ std::unique_ptr<BoundEncoder> make_encoder(const py::dict& a) {
   spec.interleaved = get<bool>(a, "interleaved");
   spec.cosine_first = get<bool>(a, "cosine_first");
   spec.output_scale = get<double>(a, "output_scale");
-  auto made = std::make_unique<BoundEncoder>(std::move(spec), get<std::optional<Integer>>(a, "max_len"),
-                                             get<Integer>(a, "first_position"));
-  made->embedding_scale = get<double>(a, "embedding_scale");
-  made->padding_idx = get<std::optional<Integer>>(a, "padding_idx");
-  return made;
+  return std::make_unique<Encoding>(std::move(spec), get<std::optional<Integer>>(a, "max_len"),
+                                    get<Integer>(a, "first_position"), get<double>(a, "embedding_scale"),
+                                    get<std::optional<Integer>>(a, "padding_idx"));
 }
 
 std::unique_ptr<RotaryEmbedding> make_rotary(const py::dict& a) {
@@ -158,7 +156,7 @@ void fill(py::module_& module) {
   module.attr("largest_scaling_number") = largest_scaling_number;
   module.attr("table_forms") = table_form_names();
 
-  const Object encoder = holder_type<BoundEncoder, make_encoder>("fastpe._core.Encoder");
+  const Object encoder = holder_type<Encoding, make_encoder>("fastpe._core.Encoder");
   add_encoder_methods(encoder);
   module.attr("Encoder") = encoder;
   const Object rotary = holder_type<RotaryEmbedding, make_rotary>("fastpe._core.Rotary");

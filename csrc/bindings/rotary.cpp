@@ -25,7 +25,7 @@ const TableForm& form_named(PyObject* name) {
 
 PyObject* tables(RotaryEmbedding& self, const Arguments& a) {
   PythonCall call;
-  TablesRequest request{is_given(a.form) ? form_named(a.form) : table_forms[0], {}, {}, {}, 0};
+  TablesRequest request(is_given(a.form) ? form_named(a.form) : table_forms[0]);
   if (request.form.array_count == 1) {
     call.to_write_if_given(request.out[0], a.out);
   } else if (is_given(a.out)) {
@@ -39,8 +39,7 @@ PyObject* tables(RotaryEmbedding& self, const Arguments& a) {
     call.to_write(request.out[1], not_null(PySequence_GetItem(a.out, 1)).ptr(), "out[1]");
   }
   request.dtype = dtype_argument(a.dtype);
-  call.place_written(request.placement, a);
-  request.max_threads = threads_argument(a.num_threads);
+  call.fill_written(request, a);
 
   call.take_views();
   write_tables(self, request, call);
@@ -90,8 +89,7 @@ PyObject* rotate(RotaryEmbedding& self, const Arguments& a) {
   }
   call.request.is_shift = is_shift;
   call.request.is_inverse = bool_argument(a.inverse, "inverse");
-  call.place(call.request.placement, a);
-  call.request.max_threads = threads_argument(a.num_threads);
+  call.fill(call.request, a);
 
   call.take_views();
   fastpe::rotate(self, call.request, call);
@@ -107,8 +105,7 @@ PyObject* rotate_by_tables(PyObject&, const Arguments& a) {
   tables.interleaved = bool_argument(a.interleaved, "interleaved");
   call.request.is_inverse = bool_argument(a.inverse, "inverse");
   tables.head_dim = integer_argument(a.head_dim).value_or(0);
-  call.place(call.request.placement, a);
-  call.request.max_threads = threads_argument(a.num_threads);
+  call.fill(call.request, a);
 
   call.take_views();
   fastpe::rotate_by_tables(tables, call.request, call);
@@ -123,7 +120,7 @@ PyObject* rotate_by_tables(PyObject&, const Arguments& a) {
   "cos, sin, interleaved, inverse, head_dim, " FASTPE_PLACEMENT ", seq_axis=None, num_threads=None"
 
 void add_rotary_methods(py::handle type) {
-  add_common_methods<RotaryEmbedding>(type);
+  CommonMethods<RotaryEmbedding>::add_to(type);
   add_method<tables>(type, "tables",
                      "positions, *, form='halves', dtype=None, offset=None, out=None, num_threads=None");
   add_method<rotate<true, false>>(type, "rotate_", "x, *others, " FASTPE_ROTATE);

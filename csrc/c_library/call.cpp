@@ -70,13 +70,13 @@ void read_environment() {
   is_last_level_cache_near();
 }
 
-void warm_up(const RowCache& rows, int32_t dtype, int32_t num_threads) {
+void warm_up(const Encoding& encoding, int32_t dtype, int32_t num_threads) {
   const int max_threads = max_threads_of(num_threads);
   const std::optional<DType> known = dtype_numbered(dtype);
   if (!known || !is_written(*known)) {
     refuse_type("dtype", {"is ", dtype}, {"FASTPE_FLOAT32, _FLOAT64, _FLOAT16 or _BFLOAT16"});
   }
-  rows.warm_up(*known, max_threads, nullptr);
+  encoding.warm_up(*known, max_threads, nullptr);
 }
 
 std::vector<double> copy_of(const double* numbers, std::int64_t count, std::int64_t wanted, const char* count_name) {

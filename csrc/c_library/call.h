@@ -9,7 +9,7 @@
 #include "fastpe/error.h"
 #include "fastpe/fastpe.h"
 #include "fastpe/requests/request.h"
-#include "fastpe/sources/sinusoid/row_cache.h"
+#include "fastpe/sources/sinusoid/encoding.h"
 
 namespace fastpe::c_library {
 
@@ -48,7 +48,7 @@ fastpe_status create(const Options* options, Handle** handle, const char* name) 
   });
 }
 
-void warm_up(const RowCache& rows, int32_t dtype, int32_t num_threads);
+void warm_up(const Encoding& encoding, int32_t dtype, int32_t num_threads);
 
 inline double or_else(double value, double if_zero) { return value != 0.0 ? value : if_zero; }
 

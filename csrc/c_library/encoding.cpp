@@ -53,7 +53,7 @@ Spec spec_of(const fastpe_encoding_options& options) {
   return {d, frequencies, convention.interleaved, convention.cosine_first, output_scale(convention.alpha, width)};
 }
 
-void add_either_way(const SinusoidalEncoding* encoding, const fastpe_const_array* table, const fastpe_array* x,
+void add_either_way(const Encoding* encoding, const fastpe_const_array* table, const fastpe_array* x,
                     const fastpe_array* out, int32_t seq_axis, const fastpe_rows* rows, double scale, double alpha,
                     int32_t num_threads) {
   Views views;
@@ -73,10 +73,10 @@ void add_either_way(const SinusoidalEncoding* encoding, const fastpe_const_array
 }  // namespace
 }  // namespace fastpe::c_library
 
-struct fastpe_encoding : fastpe::SinusoidalEncoding {
+struct fastpe_encoding : fastpe::Encoding {
   explicit fastpe_encoding(const fastpe_encoding_options& options)
-      : SinusoidalEncoding(fastpe::c_library::spec_of(options), options.max_len,
-                           fastpe::c_library::convention_of(options.convention).first_position) {}
+      : Encoding(fastpe::c_library::spec_of(options), options.max_len,
+                 fastpe::c_library::convention_of(options.convention).first_position) {}
 };
 
 using namespace fastpe;
@@ -91,7 +91,7 @@ void fastpe_encoding_destroy(fastpe_encoding* encoding) { delete encoding; }
 fastpe_status fastpe_encoding_warm_up(const fastpe_encoding* encoding, int32_t dtype, int32_t num_threads) {
   return status_of([&] {
     const fastpe_encoding& self = required(encoding, "encoding");
-    warm_up(self.row_cache, dtype, num_threads);
+    warm_up(self, dtype, num_threads);
   });
 }
 

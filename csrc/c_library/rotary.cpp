@@ -232,7 +232,7 @@ void fastpe_rotary_destroy(fastpe_rotary* rotary) { delete rotary; }
 fastpe_status fastpe_rotary_warm_up(const fastpe_rotary* rotary, int32_t dtype, int32_t num_threads) {
   return status_of([&] {
     const RotaryEmbedding& self = required(rotary, "rotary").embedding;
-    warm_up(self.row_cache, dtype, num_threads);
+    warm_up(self, dtype, num_threads);
   });
 }
 
@@ -259,7 +259,7 @@ fastpe_status fastpe_tables(const fastpe_rotary* rotary, int32_t form, const fas
       refuse_value("form", {"is ", form}, {"FASTPE_TABLES_HALVES or another of the header's"});
     }
     Views views;
-    TablesRequest request{table_forms[form - 1], {}, {}, {}, 0};
+    TablesRequest request(table_forms[form - 1]);
     const bool has_two = request.form.array_count == 2;
     if ((second != nullptr) != has_two) {
       refuse_value("second", {has_two ? "is NULL" : "was given"},

@@ -35,7 +35,7 @@ int main() {
     // Kept rows of 2^32 + 32000 bytes; a machine with less memory than their float32 rows take refuses max_len itself.
     const std::int64_t max_len = (std::int64_t{1} << 26) + 500;
     if (fastpe::memory_bytes() > max_len * 8 * 4) {
-      const fastpe::SinusoidalEncoding embedding(fastpe::testing::spec_of(8), max_len);
+      const fastpe::Encoding embedding(fastpe::testing::spec_of(8), max_len);
       bool is_refused_later = false;
       try {
         fastpe::testing::encode<double>(embedding, fastpe::DType::float64, 5, 1);

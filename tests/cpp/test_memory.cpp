@@ -139,9 +139,9 @@ void combining(const Kernels& kernels, DType dtype, bool is_wide, std::int64_t s
 void every_call(std::int64_t lanes) {
   using namespace fastpe::testing;
   constexpr std::int64_t rows = 2000, columns = 384, narrow_columns = 32;
-  const SinusoidalEncoding wide_embedding(spec_of(columns), 0), narrow_embedding(spec_of(narrow_columns), 0);
-  const SinusoidalEncoding rotary_embedding(spec_of(columns, "timestep"), 0);
-  const auto check_fences = [&](const Operation& operation, bool bypasses_cache, const SinusoidalEncoding& embedding) {
+  const Encoding wide_embedding(spec_of(columns), 0), narrow_embedding(spec_of(narrow_columns), 0);
+  const Encoding rotary_embedding(spec_of(columns, "timestep"), 0);
+  const auto check_fences = [&](const Operation& operation, bool bypasses_cache, const Encoding& embedding) {
     for (const int threads : {1, 2}) {
       stores.all = 0;
       run_at(embedding, operation, positions_from(5), threads);

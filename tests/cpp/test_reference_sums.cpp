@@ -51,8 +51,8 @@ void store_embeddings(std::vector<char>& out, DType dtype) {
   }
 }
 
-void write_tables(const SinusoidalEncoding& embedding, const std::string& form, const Rows& all,
-                  const Positions& positions, int threads) {
+void write_tables(const Encoding& embedding, const std::string& form, const Rows& all, const Positions& positions,
+                  int threads) {
   const TableForm& found = *std::find_if(std::begin(table_forms), std::end(table_forms),
                                          [&](const TableForm& each) { return form == each.name; });
   const std::int64_t pairs = embedding.encoder.frequency_count();
@@ -68,7 +68,7 @@ std::string sum_of(const Line& line, int threads) {
   const bool is_rotary = line.operation.rfind(prefix, 0) == 0;
   const std::string operation = is_rotary ? line.operation.substr(prefix.size()) : line.operation;
   // A row of a rotary embedding's encoding has cosines, then sines.
-  const SinusoidalEncoding embedding(testing::spec_of(line.d_model, is_rotary ? "timestep" : line.convention), 0);
+  const Encoding embedding(testing::spec_of(line.d_model, is_rotary ? "timestep" : line.convention), 0);
   const std::int64_t pairs = line.d_model / 2;
   const bool is_angles = is_rotary && line.convention == "angles";
   const bool is_doubled = is_rotary && (line.convention == "tile" || line.convention == "repeat");

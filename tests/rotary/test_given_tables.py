@@ -6,6 +6,7 @@ from __future__ import annotations
 from typing import Any, Literal
 
 import numpy as np
+import numpy.typing as npt
 import pytest
 
 import fastpe
@@ -127,3 +128,22 @@ def test_some_columns_may_be_there_twice(of_cos: list[int], of_sin: list[int]) -
     x = values((2, 5, 12), FLOAT32, seed=14)
     same = expected(x, cos, sin)
     assert_same_bits(fastpe.rotate_by_tables_(x, cos=cos, sin=sin, interleaved=True, head_dim=12, seq_axis=-2), same)
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
+@pytest.mark.parametrize("is_batch", [False, True])
+def test_tables_of_any_strides(is_batch: bool, dtype: npt.DTypeLike) -> None:
+    """Such as those of CTranslate2, which hold each column twice."""
+    rope = fastpe.RotaryEmbedding(8, interleaved=True)
+    cos, sin = rope.tables([[3, 1, 4, 1, 5], [9, 2, 6, 5, 3]] if is_batch else 5)
+    x = values((2, 3, 5, 8), np.dtype(dtype), seed=16)
+    for tables_dtype in {np.dtype(np.float32), np.dtype(dtype)}:
+        tables = [table.astype(tables_dtype) for table in (cos, sin)]
+        same = fastpe.rotate_by_tables(x, cos=tables[0], sin=tables[1], interleaved=True, seq_axis=-2)
+        for strided in (
+            [np.repeat(table, 2, -1)[..., ::2] for table in tables],
+            [np.asfortranarray(table) for table in tables],
+            [np.ascontiguousarray(table[..., ::-1])[..., ::-1] for table in tables],
+        ):
+            found = fastpe.rotate_by_tables(x, cos=strided[0], sin=strided[1], interleaved=True, seq_axis=-2)
+            assert_same_bits(found, same)

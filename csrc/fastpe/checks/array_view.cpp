@@ -203,7 +203,7 @@ TableView table_of(const ArrayView& array) {
 }
 
 ConstRows batched_table_of(const ArrayView& array) {
-  require_contiguous_rows(array);
+  require_readable(array);
   dtype_of(array);
   return rows_of(array, array.axes - 2);
 }

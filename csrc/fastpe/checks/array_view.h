@@ -117,7 +117,7 @@ Rows writable_rows_of_values(const ArrayView& array, DType dtype, int axes);
 
 // [rows, columns] with contiguous columns, readable.
 TableView table_of(const ArrayView& array);
-// Of an array [rows, columns] or [B, rows, columns].
+// Of an array [rows, columns] or [B, rows, columns], with any strides.
 ConstRows batched_table_of(const ArrayView& array);
 // The same, or [1, rows, columns] or [rows, 1, columns], of the dtype and the columns of another array.
 TableView position_table_of(const ArrayView& array, const ArrayView& like);

@@ -40,7 +40,7 @@ std::vector<char> where_not(const ArrayView& ids, const NumbersView& numbers, st
 
 }  // namespace
 
-void encode(const SinusoidalEncoding& encoding, const EncodeRequest& request, FrontEnd& front_end) {
+void encode(const Encoding& encoding, const EncodeRequest& request, FrontEnd& front_end) {
   require_one_placement(request.placement);
   Shape columns;
   columns.add_axis(encoding.encoder.spec().d_model);
@@ -48,10 +48,10 @@ void encode(const SinusoidalEncoding& encoding, const EncodeRequest& request, Fr
   const ArrayView out = output_of({request.out, request.dtype, "out", true}, rows.shape, front_end);
   require_disjoint(out, request.placement);
   const Write write(writable_rows_of(out, rows.row_axes - 1), !request.out.is_given());
-  front_end.run({Sinusoids(encoding.row_cache), write, rows.placement, request.max_threads});
+  front_end.run({Sinusoids(encoding), write, rows.placement, request.max_threads});
 }
 
-void add(const SinusoidalEncoding* encoding, const AddRequest& request, FrontEnd& front_end) {
+void add(const Encoding* encoding, const AddRequest& request, FrontEnd& front_end) {
   const ArrayView &x = request.x, &table = request.table;
   require_one_placement(request.placement);
   require_factors(request.factors);
@@ -74,10 +74,10 @@ void add(const SinusoidalEncoding* encoding, const AddRequest& request, FrontEnd
   const Add add(rows_of(x, row_axis), writable_rows_of(out, row_axis), extent.batch_rows, request.factors, is_new);
   const auto run = [&](const Source& source) { front_end.run({source, add, placement, request.max_threads}); };
   if (learned) return run(LearnedTable(*learned));
-  run(Sinusoids(encoding->row_cache, request.first_column.value_or(0)));
+  run(Sinusoids(*encoding, request.first_column.value_or(0)));
 }
 
-void embed(const SinusoidalEncoding& encoding, const EmbedRequest& request, FrontEnd& front_end) {
+void embed(const Encoding& encoding, const EmbedRequest& request, FrontEnd& front_end) {
   const ArrayView &ids = request.ids, &table = request.table, &position_table = request.position_table;
   PlacementArguments placement_given = request.placement;
   require_one_placement(placement_given);
@@ -100,12 +100,12 @@ void embed(const SinusoidalEncoding& encoding, const EmbedRequest& request, Fron
   std::vector<char> valid;
   std::ptrdiff_t strides_bytes[max_item_axes];
   const bool has_validity = placement_given.valid.is_given() || placement_given.lengths.is_given();
-  if (request.padding_idx && !has_validity && !placement_given.cu_seqlens.is_given()) {
+  if (encoding.padding_idx && !has_validity && !placement_given.cu_seqlens.is_given()) {
     if (ids.axes > 2) {
       refuse_value("ids", {"has ", ids.axes, " axes, and the encoder has a padding_idx"}, {"[L] or [B, L]"},
                    {"pass ids.reshape(-1, ids.shape[-1])"});
     }
-    valid = where_not(ids, numbers, *request.padding_idx);
+    valid = where_not(ids, numbers, *encoding.padding_idx);
     placement_given.valid = contiguous_view(valid.data(), "valid", DType::boolean, ids.shape, ids.axes, strides_bytes);
   }
   const ArrayView out = output_of({request.out, table.dtype}, shape, front_end);
@@ -118,7 +118,7 @@ void embed(const SinusoidalEncoding& encoding, const EmbedRequest& request, Fron
   const Gather gather(vocabulary, numbers, id_axes, writable_rows_of(out, seq_axis), extent.batch_rows, request.factors,
                       !request.out.is_given());
   const auto run = [&](const Source& source) { front_end.run({source, gather, placement, request.max_threads}); };
-  learned ? run(LearnedTable(*learned)) : run(Sinusoids(encoding.row_cache));
+  learned ? run(LearnedTable(*learned)) : run(Sinusoids(encoding));
 }
 
 }  // namespace fastpe

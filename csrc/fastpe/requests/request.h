@@ -12,6 +12,12 @@
 
 namespace fastpe {
 
+// What every call has: where its rows are, and how many threads may do it.
+struct Request {
+  PlacementArguments placement;
+  int max_threads = 1;
+};
+
 // What only the language of the caller can do.
 class FrontEnd {
  public:

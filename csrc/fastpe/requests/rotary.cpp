@@ -114,9 +114,7 @@ void rotate_by(const Source& source, const Pairing& pairing, Extent extent, Plac
 RotaryEmbedding::RotaryEmbedding(const WantedFrequencies& frequencies, double attention_factor,
                                  FrequencyCoordinates coordinates_of, const Heads& heads_,
                                  std::optional<std::int64_t> max_len)
-    : SinusoidalEncoding(spec_of(frequencies, attention_factor), max_len),
-      coordinates(std::move(coordinates_of)),
-      heads(heads_) {
+    : Encoding(spec_of(frequencies, attention_factor), max_len), coordinates(std::move(coordinates_of)), heads(heads_) {
   const bool interleaved = heads.interleaved;
   const std::vector<Range> all{{0, pairs()}}, turning = turning_pairs(encoder);
   pairings_ = {{{pairs(), interleaved, false, all},
@@ -125,11 +123,11 @@ RotaryEmbedding::RotaryEmbedding(const WantedFrequencies& frequencies, double at
                 {pairs(), interleaved, true, turning}}};
 }
 
-const SinusoidalEncoding& RotaryEmbedding::encoding_with(double row_factor) const {
+const Encoding& RotaryEmbedding::encoding_with(double row_factor) const {
   if (row_factor == encoder.spec().output_scale) return *this;
   assert(row_factor == 1.0 || row_factor == 1.0 / encoder.spec().output_scale);
   return *(row_factor == 1.0 ? with_factor_one_ : with_inverse_factor_).get([&] {
-    return std::make_unique<SinusoidalEncoding>(spec_of(encoder.spec().wanted_frequencies, row_factor), 0);
+    return std::make_unique<Encoding>(spec_of(encoder.spec().wanted_frequencies, row_factor), 0);
   });
 }
 

@@ -5,17 +5,16 @@
 #include <array>
 #include <memory>
 
-#include "fastpe/checks/rotation.h"
 #include "fastpe/lazy.h"
 #include "fastpe/operations/rotate.h"
 #include "fastpe/operations/write.h"
 #include "fastpe/sources/sinusoid/sinusoids.h"
-#include "request.h"
+#include "rotated_arrays.h"
 
 namespace fastpe {
 
 // Sinusoids whose rows are cosines, then sines, times a factor; and the pairs that they rotate.
-struct RotaryEmbedding : SinusoidalEncoding {
+struct RotaryEmbedding : Encoding {
   // What does not change the rows.
   struct Heads {
     std::int64_t head_dim = 0;  // columns of a head; 0: not known
@@ -34,25 +33,25 @@ struct RotaryEmbedding : SinusoidalEncoding {
   }
   // Rows of this factor: the embedding's own, 1, or the inverse. Only rows of the own one are kept.
   Sinusoids rows(double row_factor) const {
-    return Sinusoids(encoding_with(row_factor).row_cache, 0, coordinates.count > 0 ? &coordinates : nullptr);
+    return Sinusoids(encoding_with(row_factor), 0, coordinates.count > 0 ? &coordinates : nullptr);
   }
 
   const FrequencyCoordinates coordinates;
   const Heads heads;
 
  private:
-  const SinusoidalEncoding& encoding_with(double row_factor) const;
+  const Encoding& encoding_with(double row_factor) const;
 
   std::array<Pairing, 4> pairings_;  // all pairs, then those that turn; each also by the negative angles
-  Lazy<std::unique_ptr<SinusoidalEncoding>> with_factor_one_, with_inverse_factor_;
+  Lazy<std::unique_ptr<Encoding>> with_factor_one_, with_inverse_factor_;
 };
 
-struct TablesRequest {
+struct TablesRequest : Request {
+  explicit TablesRequest(const TableForm& form_) : form(form_) {}
+
   const TableForm& form;
   ArrayView out[2];  // as many as the form has
-  PlacementArguments placement;
   std::optional<DType> dtype;
-  int max_threads;
 };
 void write_tables(const RotaryEmbedding& embedding, const TablesRequest& request, FrontEnd& front_end);
 

@@ -74,10 +74,10 @@ def rotate_by_tables_(
         One array, or several with the same positions, as `RotaryEmbedding.rotate_` takes them.
     cos, sin : array_like [rows, pairs] or [B, L, pairs]
         One row for each position, from position 0 on; or, with a batch axis, one row for each row of the arrays, as
-        ``rope.tables(position_ids)`` gives them. Their columns are contiguous; they have float32 or the arrays' dtype,
-        and share no memory with the arrays. Of tables that have each column twice, as transformers makes them, pass one
-        half: ``cos[..., : d // 2]`` of a tiled one, and ``np.ascontiguousarray(cos[..., ::2])`` of a repeated one, as
-        Flux and Cohere have it.
+        ``rope.tables(position_ids)`` gives them. They may have any strides; they have float32 or the arrays' dtype, and
+        share no memory with the arrays. Of tables that have each column twice, once for each column of a pair, pass one
+        of each: ``cos[..., : d // 2]`` of a tiled one, as transformers makes them, and ``cos[..., ::2]`` of a repeated
+        one, as Flux and Cohere have it.
     interleaved : bool
         Which columns are pairs: (2k, 2k + 1) if True, else (k, k + pairs).
     inverse : bool, optional

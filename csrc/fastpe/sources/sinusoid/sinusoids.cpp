@@ -39,28 +39,28 @@ FrequencyCoordinates::FrequencyCoordinates(const std::vector<double>& given, std
   }
 }
 
-Sinusoids::Sinusoids(const RowCache& cache, std::int64_t first_column, const FrequencyCoordinates* coordinates)
+Sinusoids::Sinusoids(const Encoding& encoding, std::int64_t first_column, const FrequencyCoordinates* coordinates)
     : Source({-max_position, max_position, true},
              coordinates == nullptr ? BlockShape{block_rows, blocks_at_once, -block_radius} : BlockShape{}),
-      cache_(cache),
-      encoder_(cache.encoder()),
+      encoding_(encoding),
+      encoder_(encoding.encoder),
       first_column_(first_column),
       coordinates_(coordinates) {}
 
 TableView Sinusoids::find(DType dtype, const PositionBounds& bounds) const {
-  TableView rows = coordinates_ == nullptr ? cache_.find(dtype, bounds) : TableView();
+  TableView rows = coordinates_ == nullptr ? encoding_.find(dtype, bounds) : TableView();
   if (rows.data != nullptr) rows.data += first_column_ * element_bytes(dtype);
   return rows;
 }
 
 void Sinusoids::keep(DType dtype, const PositionBounds& bounds, std::int64_t bytes_written, int max_threads,
                      Interruption* interruption) const {
-  cache_.keep(dtype, bounds, bytes_written, max_threads, interruption);
+  encoding_.keep(dtype, bounds, bytes_written, max_threads, interruption);
 }
 
 void Sinusoids::prepare(DType dtype, const PositionBounds& bounds, bool will_keep, Interruption* interruption) const {
   encoder_.prepare(dtype, interruption);
-  if (will_keep) cache_.reserve(dtype, bounds);
+  if (will_keep) encoding_.reserve(dtype, bounds);
 }
 
 // At the head of a thread's scratch memory: whether the last row of each coordinate is there, and of which position.
@@ -95,7 +95,7 @@ void Sinusoids::write_rows(const Span& span, const Target& target, char* scratch
 const char* Sinusoids::row_at(const Number& position, int coordinate, DType dtype, char* scratch) const {
   PositionBounds bounds;
   bounds.add(position);
-  if (const TableView kept = cache_.find(dtype, bounds); kept.data != nullptr) return kept.row(position.integer);
+  if (const TableView kept = encoding_.find(dtype, bounds); kept.data != nullptr) return kept.row(position.integer);
   LastRows& last = *std::launder(reinterpret_cast<LastRows*>(scratch));
   char* const row = scratch + offset_of_row(coordinate);
   if (!last.are_made[coordinate] || last.positions[coordinate] != position.value) {

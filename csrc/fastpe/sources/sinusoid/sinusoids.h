@@ -5,8 +5,8 @@
 
 #include <vector>
 
+#include "encoding.h"
 #include "fastpe/sources/source.h"
-#include "row_cache.h"
 
 namespace fastpe {
 
@@ -20,12 +20,12 @@ struct FrequencyCoordinates {
   int count = 0;
 };
 
-// Reads rows of a cache or has its encoder make them. A row of several coordinates is put together from the rows of its
-// coordinates, and has their bits. It is not kept as a whole.
+// Reads the rows that an encoding keeps, or has its encoder make them. A row of several coordinates is put together
+// from the rows of its coordinates, and has their bits. It is not kept as a whole.
 class Sinusoids final : public Source {
  public:
   // The columns from first_column on. With coordinates, rows are cosines, then sines.
-  explicit Sinusoids(const RowCache& cache, std::int64_t first_column = 0,
+  explicit Sinusoids(const Encoding& encoding, std::int64_t first_column = 0,
                      const FrequencyCoordinates* coordinates = nullptr);
 
   TableView find(DType dtype, const PositionBounds& bounds) const override;
@@ -44,7 +44,7 @@ class Sinusoids final : public Source {
   const char* row_at(const Number& position, int coordinate, DType dtype, char* scratch) const;
   void join_rows(const Span& span, const Target& target, char* scratch) const;
 
-  const RowCache& cache_;
+  const Encoding& encoding_;
   const Encoder& encoder_;
   std::int64_t first_column_;
   const FrequencyCoordinates* coordinates_;  // null: positions are single numbers

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "row_cache.h"
+#include "encoding.h"
 
 #include <algorithm>
 #include <new>
+#include <utility>
 
 #include "fastpe/cache_line.h"
 #include "fastpe/error.h"
@@ -55,25 +56,29 @@ std::int64_t checked_max_len(std::int64_t max_len, const Encoder& encoder) {
 
 std::int64_t kept_row_bytes() { return all_kept_bytes.load(std::memory_order_relaxed); }
 
-RowCache::KeptRows::KeptRows(DType dtype_, const Encoder& encoder, std::optional<std::int64_t> max_len)
+Encoding::KeptRows::KeptRows(DType dtype_, const Encoder& encoder, std::optional<std::int64_t> max_len)
     : dtype(dtype_),
       row_bytes(row_bytes_of(encoder, dtype)),
       limit(max_len ? checked_max_len(*max_len, encoder) : encoder_budget_bytes / row_bytes) {}
 
-RowCache::RowCache(const Encoder& encoder, std::optional<std::int64_t> max_len)
-    : encoder_(encoder),
+Encoding::Encoding(Spec spec, std::optional<std::int64_t> max_len, std::int64_t first_position_,
+                   double embedding_scale_, std::optional<std::int64_t> padding_idx_)
+    : encoder(std::move(spec)),
+      first_position(first_position_),
+      embedding_scale(embedding_scale_),
+      padding_idx(padding_idx_),
       is_automatic_(!max_len),
       float32_(DType::float32, encoder, max_len),
       float64_(DType::float64, encoder, max_len),
       chunk_shift_(chunk_shift_for(float64_.row_bytes)) {}
 
-RowCache::~RowCache() {
+Encoding::~Encoding() {
   const std::int64_t bytes = filled_bytes_.load(std::memory_order_relaxed);
   all_kept_bytes.fetch_sub(bytes, std::memory_order_relaxed);
   if (is_automatic_) automatically_kept_bytes.fetch_sub(bytes, std::memory_order_relaxed);
 }
 
-const RowCache::Memory& RowCache::memory_of(const KeptRows& rows) const {
+const Encoding::Memory& Encoding::memory_of(const KeptRows& rows) const {
   return rows.memory.get([&] {
     const auto chunks = static_cast<std::size_t>(((rows.limit - 1) >> chunk_shift_) + 1);
     Memory memory;
@@ -83,7 +88,7 @@ const RowCache::Memory& RowCache::memory_of(const KeptRows& rows) const {
   });
 }
 
-TableView RowCache::find(DType dtype, const PositionBounds& bounds) const {
+TableView Encoding::find(DType dtype, const PositionBounds& bounds) const {
   const KeptRows& kept = kept_rows(dtype);
   if (!can_keep(dtype, bounds) || !kept.memory.is_made()) return {};
   const Memory& memory = memory_of(kept);
@@ -94,11 +99,11 @@ TableView RowCache::find(DType dtype, const PositionBounds& bounds) const {
   return {memory.bytes.data(), dtype, kept.limit, kept.row_bytes};
 }
 
-void RowCache::reserve(DType dtype, const PositionBounds& bounds) const {
+void Encoding::reserve(DType dtype, const PositionBounds& bounds) const {
   if (!is_automatic_ && can_keep(dtype, bounds)) memory_of(kept_rows(dtype));
 }
 
-std::int64_t RowCache::first_to_fill(const Memory& memory, const Range& chunks) const {
+std::int64_t Encoding::first_to_fill(const Memory& memory, const Range& chunks) const {
   std::int64_t first = -1;
   for (std::int64_t chunk = chunks.first; chunk < chunks.end(); ++chunk) {
     std::atomic<State>& state = memory.states[static_cast<std::size_t>(chunk)];
@@ -113,7 +118,7 @@ std::int64_t RowCache::first_to_fill(const Memory& memory, const Range& chunks) 
   return first;
 }
 
-void RowCache::keep(DType dtype, const PositionBounds& bounds, std::int64_t bytes_written, int max_threads,
+void Encoding::keep(DType dtype, const PositionBounds& bounds, std::int64_t bytes_written, int max_threads,
                     Interruption* interruption) const {
   if (!can_keep(dtype, bounds)) return;
   if (is_automatic_ && !was_used_.exchange(true, std::memory_order_relaxed)) return;
@@ -128,17 +133,17 @@ void RowCache::keep(DType dtype, const PositionBounds& bounds, std::int64_t byte
   }
 }
 
-void RowCache::warm_up(DType dtype, int max_threads, Interruption* interruption) const {
-  encoder_.prepare(dtype, interruption);
+void Encoding::warm_up(DType dtype, int max_threads, Interruption* interruption) const {
+  encoder.prepare(dtype, interruption);
   const KeptRows& rows = kept_rows(dtype);
   if (!is_automatic_ && rows.limit > 0)
     fill(rows, {0, ((rows.limit - 1) >> chunk_shift_) + 1}, max_threads, interruption);
 }
 
-void RowCache::fill(const KeptRows& rows, const Range& chunks, int max_threads, Interruption* interruption) const {
+void Encoding::fill(const KeptRows& rows, const Range& chunks, int max_threads, Interruption* interruption) const {
   const Memory& memory = memory_of(rows);
   const int threads = threads_for((chunks.count << chunk_shift_) * rows.row_bytes, max_threads);
-  const std::int64_t scratch_bytes = whole_cache_lines(encoder_.scratch_bytes(rows.dtype, false));
+  const std::int64_t scratch_bytes = whole_cache_lines(encoder.scratch_bytes(rows.dtype, false));
   const auto scratch = AlignedBuffer<char>::uninitialized(threads * scratch_bytes);
   const bool completed =
       parallel_for(chunks.count, 1, threads, interruption, [&](std::int64_t begin, std::int64_t end, int thread) {
@@ -149,7 +154,7 @@ void RowCache::fill(const KeptRows& rows, const Range& chunks, int max_threads, 
   if (!completed) throw Interrupted{};
 }
 
-void RowCache::fill_chunk(const KeptRows& rows, const Memory& memory, std::int64_t chunk, char* scratch) const {
+void Encoding::fill_chunk(const KeptRows& rows, const Memory& memory, std::int64_t chunk, char* scratch) const {
   std::atomic<State>& state = memory.states[static_cast<std::size_t>(chunk)];
   const State before = is_automatic_ ? State::used_once : State::empty;
   State expected = before;
@@ -158,10 +163,10 @@ void RowCache::fill_chunk(const KeptRows& rows, const Memory& memory, std::int64
   const std::int64_t count = std::min(rows.limit - begin, std::int64_t{1} << chunk_shift_);
   const std::int64_t bytes = count * rows.row_bytes;
   if (is_automatic_ && !take_from_budget(bytes)) return state.store(before, std::memory_order_relaxed);
-  encoder_.start(scratch, rows.dtype, false);
-  encoder_.write_rows(
+  encoder.start(scratch, rows.dtype, false);
+  encoder.write_rows(
       {0, count, number_of(begin)},
-      {{memory.bytes.data() + begin * rows.row_bytes, rows.row_bytes}, rows.dtype, {0, encoder_.spec().d_model}}, 0,
+      {{memory.bytes.data() + begin * rows.row_bytes, rows.row_bytes}, rows.dtype, {0, encoder.spec().d_model}}, 0,
       scratch);
   filled_bytes_.fetch_add(bytes, std::memory_order_relaxed);
   all_kept_bytes.fetch_add(bytes, std::memory_order_relaxed);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Finished rows that later calls read, and the encoder that makes them.
+// What users keep: an encoder, and the rows of it that later calls read.
 #pragma once
 
 #include <atomic>
@@ -28,15 +28,20 @@ std::int64_t kept_row_bytes();
 //
 // No thread waits for another: while one fills a chunk, the others make its rows themselves. A child that is forked
 // meanwhile never finds the chunk filled, and makes rows itself.
-class RowCache {
+class Encoding {
  public:
   // Throws an Error where the rows of max_len cannot be counted, or are more than the machine's memory.
-  RowCache(const Encoder& encoder, std::optional<std::int64_t> max_len);
-  ~RowCache();
-  RowCache(const RowCache&) = delete;
-  RowCache& operator=(const RowCache&) = delete;
+  explicit Encoding(Spec spec, std::optional<std::int64_t> max_len, std::int64_t first_position_ = 0,
+                    double embedding_scale_ = 1.0, std::optional<std::int64_t> padding_idx_ = {});
+  ~Encoding();
+  Encoding(const Encoding&) = delete;
+  Encoding& operator=(const Encoding&) = delete;
 
-  const Encoder& encoder() const { return encoder_; }
+  const Encoder encoder;
+  const std::int64_t first_position;  // of rows that are counted
+  // What `embed` does where its call says nothing of it. Rows of this id are not valid.
+  const double embedding_scale;
+  const std::optional<std::int64_t> padding_idx;
 
   // Rows from position 0 on, if those within the bounds are filled. It allocates nothing.
   TableView find(DType dtype, const PositionBounds& bounds) const;
@@ -82,22 +87,11 @@ class RowCache {
   void fill(const KeptRows& rows, const Range& chunks, int max_threads, Interruption* interruption) const;
   void fill_chunk(const KeptRows& rows, const Memory& memory, std::int64_t chunk, char* scratch) const;
 
-  const Encoder& encoder_;
   const bool is_automatic_;
   const KeptRows float32_, float64_;
   const int chunk_shift_;  // a chunk has 2^chunk_shift_ rows
   mutable std::atomic<bool> was_used_{false};
   mutable std::atomic<std::int64_t> filled_bytes_{0};
-};
-
-// An encoder, the rows of it that are kept, and the position of the first row.
-struct SinusoidalEncoding {
-  explicit SinusoidalEncoding(Spec spec, std::optional<std::int64_t> max_len, std::int64_t first = 0)
-      : encoder(std::move(spec)), row_cache(encoder, max_len), first_position(first) {}
-
-  const Encoder encoder;
-  const RowCache row_cache;
-  const std::int64_t first_position;
 };
 
 }  // namespace fastpe

@@ -5,22 +5,20 @@
 #include <cstdint>
 #include <optional>
 
-#include "placement.h"
+#include "request.h"
 
 namespace fastpe {
 
 // Names of the arrays in the order in which they are given: "x", "the second array" ..
 const char* rotated_name(std::size_t index);
 
-struct RotateRequest {
+struct RotateRequest : Request {
   Slice<ArrayView> arrays;  // x first
   Slice<ArrayView> outs;    // one for each array; without them, the results are the arrays themselves, or a new one
   bool is_in_place;
-  PlacementArguments placement;
   std::optional<std::int64_t> seq_axis;
   bool is_inverse;
   bool is_shift;  // keys are rotated on: the positions are distances to move by
-  int max_threads;
 };
 
 struct RotatedHeads {

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "rotation.h"
+#include "rotated_arrays.h"
 
 #include <algorithm>
 #include <cstring>
 #include <iterator>
-#include <limits>
 
 #include "fastpe/error.h"
 
@@ -26,68 +25,47 @@ const char* per_row_argument(const PlacementArguments& arguments, int coordinate
 
 // Whether each column is there twice: at k and at k + distance for k = 0, step, 2 step .. Rows whose columns are all
 // alike, as those of position 0 and of padding, say nothing.
-bool has_twins(const ConstRows& table, std::int64_t twins, std::int64_t step, std::int64_t distance) {
-  const std::int64_t bytes = element_bytes(table.dtype);
+bool has_twins(const ConstRows& table, std::int64_t step, std::int64_t distance) {
+  const auto bytes = static_cast<std::size_t>(element_bytes(table.dtype));
   bool is_told = false;
   for (std::int64_t row = table.item_count * table.seq_len - 1; row >= 0; --row) {
     const char* const data = row_of(table, row);
-    const auto are_equal = [&](std::int64_t one, std::int64_t other, std::int64_t columns) {
-      return std::memcmp(data + one * bytes, data + other * bytes, static_cast<std::size_t>(columns * bytes)) == 0;
+    const auto are_equal = [&](std::int64_t one, std::int64_t other) {
+      return std::memcmp(data + one * table.column_stride_bytes, data + other * table.column_stride_bytes, bytes) == 0;
     };
-    if (are_equal(0, 1, 2 * twins - 1)) continue;
-    for (std::int64_t k = 0; k < twins; ++k) {
-      if (!are_equal(k * step, k * step + distance, 1)) return false;
+    std::int64_t alike = 1;
+    while (alike < table.columns && are_equal(0, alike)) ++alike;
+    if (alike == table.columns) continue;
+    for (std::int64_t k = 0; k < table.columns / 2; ++k) {
+      if (!are_equal(k * step, k * step + distance)) return false;
     }
     is_told = true;
   }
   return is_told;
 }
 
-// What to pass instead of tables that have each column twice; empty for others.
-std::string cosines_without_twins(const ConstRows& cosines, const ConstRows& sines) {
-  const std::int64_t half = cosines.columns / 2;
-  if (cosines.columns % 2 != 0) return "";
-  if (has_twins(cosines, half, 1, half) && has_twins(sines, half, 1, half)) return joined({"cos[..., :", half, "]"});
-  const bool are_neighbours = has_twins(cosines, half, 2, 1) && has_twins(sines, half, 2, 1);
-  return are_neighbours ? "np.ascontiguousarray(cos[..., ::2])" : "";
-}
-
-// Whether the points (cosine, sine) of all columns of the last row lie on one circle around 0, and are not all one
-// point.
-bool are_cosines_and_sines(const ArrayView& cos, const ArrayView& sin) {
-  constexpr std::ptrdiff_t fewest_columns = 4;  // fewer may lie on a circle by chance
-  constexpr double rounding = 1e-4;             // of float32, with room to spare
-  const bool is_wide = cos.dtype == DType::float32 || cos.dtype == DType::float64;
-  if (!is_wide || cos.dtype != sin.dtype || cos.axes == 0 || cos.is_empty() || cos.last() < fewest_columns ||
-      cos.axes != sin.axes || !std::equal(cos.shape, cos.shape + cos.axes, sin.shape)) {
-    return false;
-  }
-  const auto last_row = [](const ArrayView& array) {
-    const char* data = array.data;
-    for (int axis = 0; axis + 1 < array.axes; ++axis) data += (array.shape[axis] - 1) * array.strides_bytes[axis];
-    return NumbersView{data, array.dtype, 0, array.last_stride_bytes()};
+bool have_twins(const CheckedTables& tables) {
+  const std::int64_t half = tables.cosines.columns / 2;
+  const auto both = [&](std::int64_t step, std::int64_t distance) {
+    return has_twins(tables.cosines, step, distance) && has_twins(tables.sines, step, distance);
   };
-  const NumbersView cosines = last_row(cos), sines = last_row(sin);
-  double least = std::numeric_limits<double>::infinity(), most = 0.0;
-  bool are_all_same = true;
-  for (std::int64_t k = 0; k < cos.last(); ++k) {
-    const double cosine = cosines.at(0, k).value, sine = sines.at(0, k).value;
-    const double squared_radius = cosine * cosine + sine * sine;
-    if (!(squared_radius > 0.0)) return false;
-    least = std::min(least, squared_radius);
-    most = std::max(most, squared_radius);
-    are_all_same = are_all_same && cosine == cosines.at(0, 0).value;
-  }
-  return !are_all_same && most <= least * (1.0 + rounding);
+  return tables.cosines.columns % 2 == 0 && (both(1, half) || both(2, 1));
 }
 
 // Cosines and sines among the queries and keys would be rotated as well. They have no axis of heads.
 void refuse_tables(const Slice<ArrayView>& arrays) {
   for (std::size_t i = 1; i + 1 < arrays.count; ++i) {
-    if (arrays[i].axes >= arrays[0].axes || !are_cosines_and_sines(arrays[i], arrays[i + 1])) continue;
-    refuse_value(arrays[i].name, {"and the next array are cosines and sines"}, {"only queries and keys"},
-                 {"leave them out of the call of an embedding, or call fastpe.rotate_by_tables_(q, k, cos=.., sin=.., "
-                  "interleaved=..)"});
+    const ArrayView &cos = arrays[i], &sin = arrays[i + 1];
+    if (cos.axes >= arrays[0].axes || !std::equal(cos.shape, cos.shape + cos.axes, sin.shape, sin.shape + sin.axes)) {
+      continue;
+    }
+    refuse_value(
+        cos.name,
+        {"and the next array have shape ", shape_text(cos), ", with fewer axes than ", arrays[0].name,
+         ", as cosines and sines have"},
+        {"only queries and keys"},
+        {"leave cosines and sines out, or call fastpe.rotate_by_tables_(q, k, cos=.., sin=.., interleaved=..); "
+         "give keys of one head an axis of length 1 for it"});
   }
 }
 
@@ -204,13 +182,14 @@ CheckedTables checked_tables(const ArrayView& cos, const ArrayView& sin, const A
   }
   require_shape(sin, Shape(cos));
   require_same_dtype(sin, cos);
+  if (head_dim == 0 && x.axes > 0 && x.last() == cos.last()) {
+    refuse_value("cos", {"has ", cos.last(), " columns, as many as ", x.name},
+                 {"[.., pairs]: one for each pair of columns, which are rotated by one angle"});
+  }
   const CheckedTables tables{batched_table_of(cos), batched_table_of(sin)};
   // Where whole heads are rotated, their width says how many pairs there are.
-  if (head_dim == 0 && (x.axes == 0 || x.last() != cos.last())) return tables;
-  const std::string instead = cosines_without_twins(tables.cosines, tables.sines);
-  if (instead.empty()) return tables;
-  refuse_value("cos", {"has each column twice, and so has sin"}, {"[.., pairs]: one for each pair of columns"},
-               {"pass ", instead, ", and the same of sin"});
+  if (head_dim == 0 || !have_twins(tables)) return tables;
+  refuse_value("cos", {"has each column twice, and so has sin"}, {"[.., pairs]: one for each pair of columns"});
 }
 
 void require_table_dtype(const ArrayView& table, const ArrayView& x) {
