@@ -30,8 +30,8 @@ from typing import Any, NoReturn
 import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
-TELLING = """arrays composed c_library values rotary reliability/test_bad_input.py reliability/test_wrong_arguments.py
-conventions graph test_from_memory.py"""
+TELLING = """arrays composed c_library reliability/test_bad_input.py reliability/test_wrong_arguments.py rotary/test_errors.py
+rotary/test_rotation.py rotary/test_tables.py rotary/test_given_tables.py rotary/test_layouts.py rotary/test_frequencies.py values"""
 NEEDS_MORE = "tests/c_library/test_gguf.py"  # an example's program, as .ci/run builds it
 SWITCH = """#pragma once
 #include <pthread.h>
@@ -153,8 +153,11 @@ def build(work: pathlib.Path, mistakes: list[Mistake]) -> None:
         (source / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy2(ROOT / name, source / name)
     in_core = [(mistake.find() or (0, 0), mistake) for mistake in mistakes if not mistake.in_python]
+    first = dict[str, int]()
     for (begin, end), mistake in sorted(in_core, key=lambda each: -each[0][0]):
-        text = (source / mistake.file).read_text()
+        if end > first.get(mistake.file, end):
+            raise SystemExit(f"{mistake} overlaps with another one")
+        text, first[mistake.file] = (source / mistake.file).read_text(), begin
         (source / mistake.file).write_text(text[:begin] + mistake.switched() + text[end:])
     (work / "switch.h").write_text(SWITCH)
     flags = {**os.environ, "CXXFLAGS": f"-include {work}/switch.h"}

@@ -123,6 +123,38 @@ def test_what_is_only_read_may_be_anything_that_numpy_reads(name: str) -> None:
         READS[name](OnDevice)
 
 
+@pytest.mark.parametrize("step", [1, 2, -3])
+@pytest.mark.parametrize(
+    "dtype", ["i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f4", "f8", ">i2", ">u4", ">f8", "q"]
+)
+def test_numbers_of_every_dtype_and_stride_mean_the_same(dtype: str, step: int) -> None:
+    limits: Any = np.iinfo(dtype) if np.dtype(dtype).kind in "iu" else np.finfo(dtype)
+    most = int(min(limits.max, 2**53 if np.dtype(dtype) != np.float32 else 2**24))
+
+    def taken(values: Any) -> Array:
+        apart = np.full((*np.shape(values)[:-1], np.shape(values)[-1] * abs(step)), 77, dtype)[..., ::step]
+        apart[...] = values
+        return apart
+
+    positions = np.array([0, 1, most, most - 1, most // 2 + 1, max(int(limits.min), -most), 3])
+    expected = np.concatenate([fastpe.encode([position], 6, dtype=np.float64) for position in positions.tolist()])
+    assert_same_bits(fastpe.encode(taken(positions), 6, dtype=np.float64), expected)
+    assert_same_bits(fastpe.encode(taken([positions] * 2), 6, dtype=np.float64), np.stack([expected] * 2))
+    sequences = np.stack([expected, expected[::-1]])
+    assert_same_bits(fastpe.add(np.zeros((2, 7, 6)), positions=taken([positions, positions[::-1]])), sequences)
+    if np.dtype(dtype).kind == "f":
+        return
+    ids, rows = np.minimum(positions, 69_999).clip(0), np.arange(70_000.0)[:, None]
+    assert_same_bits(fastpe.embed(taken(ids), rows, alpha=0.0), rows[ids])
+    x, lengths = np.zeros((3, 130, 2)), np.minimum([129, 0, 3], min(int(limits.max), 130))
+    for name, counts in (("lengths", lengths), ("offset", lengths)):
+        assert_same_bits(fastpe.add(x, **{name: taken(counts)}), fastpe.add(x, **{name: counts.tolist()}))
+    starts = np.array([0, 5, 5, 127])
+    assert_same_bits(
+        fastpe.add(x[0, :127], cu_seqlens=taken(starts)), fastpe.add(x[0, :127], cu_seqlens=starts.tolist())
+    )
+
+
 def test_the_stride_of_an_axis_of_one_element_does_not_count() -> None:
     """NumPy calls such a column contiguous, whatever lies between its element and the next one."""
     steps = np.array([[0, 1, 1], [77, 77, 77]])

@@ -59,7 +59,10 @@ REFUSED: Refused = {
         *each("embed([0, 1], {})", f"Module() | 'table' | table.astype('i4') | table.astype('{FOREIGN}f4')"),
     ],
     (ValueError, "table"): [
-        *each("add_(x, table={})", "table[:, :6] | table.repeat(2, axis=1)[:, ::2] | table[0]"),
+        *each(
+            "add_(x, table={})", "table[:, :6] | table.repeat(2, axis=1)[:, ::2] | table[0] | table.repeat(2, axis=1)"
+        ),
+        *each("add_(x, table=table[:18].reshape({}))", "9, 2, 8 | 2, 9, 8 | 1, 1, 18, 8 | 18, 8, 1"),
         *each("embed([0, 1], {})", "[[1.0], [2.0, 3.0]] | table[0]"),
         "enc.embed([0, 1], table[:, :6])",
     ],
@@ -80,7 +83,7 @@ REFUSED: Refused = {
         "add_(x, positions=[[0, 1, 2], [0, np.nan, 2]])",
         *each(
             "add_(x, positions={})",
-            "[0, 1] | 3 | [[0, 1]] | [[1]] | [[1], [2]] | [[0, 1, 2]] * 3 | np.zeros((3, 2)) | x",
+            "[0, 1] | 3 | range(5) | [[0, 1]] | [range(5)] * 2 | [[1]] | [[1], [2]] | [[0, 1, 2]] * 3 | np.zeros((3, 2)) | x",
         ),
         "embed([0, 1], table, positions=[0, np.nan])",
     ],
@@ -97,7 +100,7 @@ REFUSED: Refused = {
         *each("add_(x, offset={})", "[0, 2**53 - 1] | [0, -2**53 - 1] | [0, -2**63] | [2**70, 0]"),
         "add_(x, offset=np.array([0, 2**64 - 1], np.uint64))",
         # A list of one may miss the others; an int says that it is for all.
-        *each("add_(x, offset={})", "[1] | [[1]] | [1, 2, 3] | [[1, 2]] | [[1], [2, 3]]"),
+        *each("add_(x, offset={})", "[1] | [[1]] | [1, 2, 3] | [[1, 2]] | [[1, 2]] * 2 | [[1], [2, 3]]"),
         "add_(x[0], offset=[1, 2, 3])",
         "add_(flat, cu_seqlens=[0, 2, 6], offset=[1, 2, 3])",
         "add_(flat, cu_seqlens=[0, 2, 6], offset=[1, 2**53 - 2])",
@@ -110,7 +113,10 @@ REFUSED: Refused = {
         *each("add_(x, valid={})", "[1, 2, 0] | [0, -1, 0] | [2**64 - 1] * 3 | True | [True, False] | [[True, True]]"),
         "add_(x, valid=[[True], [True, False]])",
         # with earlier rows, as for a cache of keys, and of the axis before
-        *each("add_(x, valid=np.ones({}, bool))", "(2, 5) | (1, 5) | (2, 1) | (2, 3, 1) | (1, 1, 3)"),
+        *each(
+            "add_(x, valid=np.ones({}, bool))",
+            "(2, 5) | (1, 5) | (5,) | (2, 2) | (4, 3) | (2, 1) | (2, 3, 1) | (1, 1, 3)",
+        ),
         "add_(heads, valid=np.ones((2, 3), bool))",
         "add_(x, valid=np.ones((2, 1, 3, 3), bool))",
         "encode(3, 8, valid=[True])",
@@ -121,7 +127,10 @@ REFUSED: Refused = {
     ],
     (TypeError, "lengths"): ["add_(x, lengths=[1.0, 2.0])", "add_(x, lengths=True)"],
     (ValueError, "lengths"): [
-        *each("add_(x, lengths={})", "[1, 4] | [-1, 1] | [1] | [[1, 2]] | np.ones((2, 1, 1), int) | 4"),
+        *each(
+            "add_(x, lengths={})",
+            "[1, 4] | [-1, 1] | [1] | [1, 2, 3] | [[1, 2]] | [[1, 2]] * 2 | np.ones((2, 1, 1), int) | 4",
+        ),
         "add_(x, lengths=np.array([0, 2**64 - 1], np.uint64))",
         "encode(3, 8, lengths=[4])",
     ],
