@@ -14,7 +14,7 @@ import pathlib
 import pickle
 import random
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
@@ -119,49 +119,11 @@ def check(call: Call) -> None:
         _core.use_instruction_set(active)
 
 
-class Choices:
-    """Random integers, or those that are given and then the lowest; and what they were."""
-
-    def __init__(self, seed: str | None, given: Sequence[int] = ()) -> None:
-        self._random, self._given = random.Random(seed), None if seed else [*given]
-        self.made: list[int] = []
-
-    def integer(self, low: int, high: int) -> int:
-        if self._given is None:
-            self.made.append(self._random.randint(low, high) - low)
-        else:
-            at = len(self.made)
-            self.made.append(min(self._given[at], high - low) if at < len(self._given) else 0)
-        return low + self.made[-1]
-
-
-def fails(kind: str, choices: Choices) -> AssertionError | None:
-    try:
-        check(DRAWS[kind](Draw(choices.integer)))
-    except AssertionError as error:
-        return error
-    return None
-
-
-def simplest(kind: str, choices: list[int], error: AssertionError) -> AssertionError:
-    """The error of a simpler call that fails as well: each choice as low as can be."""
-    for _ in range(3):
-        for i in range(len(choices)):
-            for lower in {0, choices[i] // 2, max(choices[i] - 1, 0)} - {choices[i]}:
-                tried = Choices(None, [*choices[:i], lower, *choices[i + 1 :]])
-                if (found := fails(kind, tried)) is not None:
-                    choices, error = tried.made, found
-                    break
-            if i + 1 >= len(choices):
-                break
-    return error
-
-
 def check_calls(kind: str, seed: str) -> None:
-    choices = Choices(seed)
-    error = fails(kind, choices)
-    if error is not None:
-        raise AssertionError(f"{kind} {seed}: {simplest(kind, choices.made, error)}")
+    try:
+        check(DRAWS[kind](Draw(random.Random(seed).randint)))
+    except AssertionError as error:
+        raise AssertionError(f"{kind} {seed}: {error}") from error
 
 
 def main() -> None:
