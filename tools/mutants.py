@@ -180,7 +180,7 @@ class Runner:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
-        """First without a mistake, with which no test may fail."""
+        """First without a mistake: tests that fail then are left out."""
         running: dict[int, tuple[Mistake | None, int, float]] = {}
         while self.waiting or running:
             if self.waiting and len(running) < self.jobs and None not in [mistake for mistake, *_ in running.values()]:
@@ -198,23 +198,19 @@ class Runner:
                 if not ended:
                     os.waitpid(child, 0)
                 how = {0: "", 1: "fails"}.get(os.waitstatus_to_exitcode(status), f"ends with {status}")
-                test = os.pread(last_test, 1000, 0).partition(b"\n")[0].decode()
+                told = os.pread(last_test, 100_000, 0).decode().splitlines()
                 os.close(last_test)
-                self.tell(
-                    mistake, f"{test} {how}" if how else "" if ended else f"{test} is not over in {self.seconds} s"
-                )
+                if mistake is None:
+                    session.items[:] = [item for item in session.items if item.nodeid not in told]
+                    os.write(self.out, "".join(f"fails without a mistake: {test}\n" for test in told).encode())
+                else:
+                    noticed = f"{told[0]} {how or f'is not over in {self.seconds} s'}" if how or not ended else "MISSED"
+                    self.missed += noticed == "MISSED"
+                    os.write(self.out, f"{mistake}: {noticed}\n".encode())
                 del running[child]
             time.sleep(0.02)
         os.write(self.out, f"{self.missed} missed\n".encode())
         return True
-
-    def tell(self, mistake: Mistake | None, noticed: str) -> None:
-        """Print what noticed a mistake."""
-        if mistake is None and noticed:
-            raise pytest.UsageError(f"without a mistake, {noticed}")
-        if mistake is not None:
-            self.missed += not noticed
-            os.write(self.out, f"{mistake}: {noticed or 'MISSED'}\n".encode())
 
     def run(self, session: pytest.Session, mistake: Mistake | None, last_test: int) -> NoReturn:
         """In the fork: the tests until one fails."""
@@ -227,10 +223,14 @@ class Runner:
                 os.pwrite(last_test, b"the import\n", 0)
                 mistake.put_into_process(self.work / "site", self.work / f"copy-{os.getpid()}")
             for item, after in zip(session.items, [*session.items[1:], None], strict=True):
-                os.pwrite(last_test, f"{item.nodeid}\n".encode(), 0)
+                failed = session.testsfailed
+                if mistake:
+                    os.pwrite(last_test, f"{item.nodeid}\n".encode(), 0)
                 item.config.hook.pytest_runtest_protocol(item=item, nextitem=after)
-                if session.testsfailed:
+                if mistake and session.testsfailed:
                     break
+                if session.testsfailed > failed:
+                    os.write(last_test, f"{item.nodeid}\n".encode())
             else:
                 status = 0
         finally:
