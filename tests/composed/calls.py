@@ -368,7 +368,7 @@ def draw_sum(draw: Draw) -> Call:
         written = [out] if draw.chance(70) else []
         given["out"] = out.array if written else None
     if name == "embed":
-        vocabulary = numbers((7, source.d_model), dtype)
+        vocabulary = numbers((14, source.d_model), dtype)[:: draw.pick([1, 2, -1])][:7]
         ids = draw.argument(np.arange(math.prod(shape[:-1])).reshape(shape[:-1]) * 5 % 7)
         values, given["position_table"] = vocabulary[ids], table
         arguments = [ids, vocabulary]
@@ -398,7 +398,10 @@ def draw_sum(draw: Draw) -> Call:
 def draw_rotary(draw: Draw, can_have_axes: bool) -> tuple[Rotary, int | None, int]:
     half, max_len = (draw.width() + 1) // 2, draw.pick(MAX_LENS)
     axes = tuple(draw.integer(0, 2) for _ in range(half)) if can_have_axes and draw.chance(20) else None
-    source = Rotary(2 * half, draw.chance(50), draw.chance(20), draw.pick([1.0, 1.1386, 0.5]), axes)
+    # Pairs of frequency 0 keep their bits where the factor is 1.
+    given = tuple(draw.pick([0.0, 0.0, 1.0, -0.3, 1e-9]) for _ in range(half)) if draw.chance(20) else None
+    factor = draw.pick([1.0, 1.1386, 0.5])
+    source = Rotary(2 * half, draw.chance(50), draw.chance(20), factor, axes, frequencies=given)
     return source, max_len, max_len or 20
 
 

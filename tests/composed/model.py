@@ -99,6 +99,7 @@ class Rotary(NamedTuple):
     attention_factor: float = 1.0
     coordinates: tuple[int, ...] | None = None  # of each frequency
     head_dim: int | None = None
+    frequencies: tuple[float, ...] | None = None
 
     @property
     def coordinate_count(self) -> int:
@@ -108,11 +109,11 @@ class Rotary(NamedTuple):
     def make(self, max_len: int | None) -> fastpe.RotaryEmbedding:
         return fastpe.RotaryEmbedding(
             self.rotary_dim, max_len=max_len, interleaved=self.interleaved, conjugate=self.conjugate, head_dim=self.head_dim,
-            attention_factor=self.attention_factor, frequency_axes=self.coordinates,
+            attention_factor=self.attention_factor, frequency_axes=self.coordinates, frequencies=self.frequencies,
         )  # fmt: skip
 
     def exact(self, position: Any) -> list[Any]:
-        turns = cosines_sines_of(exact_frequencies(self.rotary_dim), position)
+        turns = cosines_sines_of(exact_frequencies(self.rotary_dim, Knobs(freqs=self.frequencies)), position)
         return [mpmath.mpf(self.attention_factor) * turn[part] for part in (0, 1) for turn in turns]
 
     def one_row(self, position: Any, dtype: np.dtype[Any]) -> Array:
@@ -145,7 +146,9 @@ def encoded(source: Encoding, positions: Array, dtype: np.dtype[Any]) -> Array:
 def cosines_and_sines(source: Rotary, positions: Array, dtype: np.dtype[Any]) -> tuple[Array, Array]:
     """Each [batch, L, rotary_dim / 2]; anything where a row is not valid."""
     half, axes = source.rotary_dim // 2, source.coordinates
-    plain = Rotary(source.rotary_dim, interleaved=False, attention_factor=source.attention_factor)
+    plain = Rotary(
+        source.rotary_dim, interleaved=False, attention_factor=source.attention_factor, frequencies=source.frequencies
+    )
 
     def row(position: Any) -> Array:
         if axes is None or position is None:

@@ -64,7 +64,7 @@ def in_c(call: Call) -> Iterator[tuple[str, Any]]:
         options: dict[str, Any] = {"max_len": call.max_len or 0}
         if isinstance(source, Rotary):
             options |= {"attention_factor": source.attention_factor, "head_dim": source.head_dim or 0}
-            options["frequency_axes"] = source.coordinates
+            options |= {"frequency_axes": source.coordinates, "frequencies": source.frequencies}
             pairing = "INTERLEAVED" if source.interleaved else "HALVES"
             handle = c_library.Rotary(library, source.rotary_dim, pairing, **options)
         else:
