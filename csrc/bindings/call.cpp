@@ -3,42 +3,12 @@
 
 #include <algorithm>
 
-#include "errors.h"
+#include "interruptible.h"
 
 namespace fastpe::bindings {
 namespace {
 
 constexpr std::int64_t bytes_worth_releasing_the_gil = 64 * 1024;
-
-// Asks Python for signals. The exception of one that came stays set in this thread, and is raised when it is over.
-class SignalCheck final : public Interruption {
- public:
-  explicit SignalCheck(bool releases_interpreter) {
-    if (releases_interpreter) released_.emplace();
-  }
-
- private:
-  bool requested() override {
-    if (released_) released_->take();
-    const bool result = is_signalled();
-    if (released_) released_->release();
-    return result;
-  }
-
-  std::optional<ReleasedInterpreter> released_;
-};
-
-template <class Body>
-void run_interruptibly(bool releases_interpreter, const char* what_to_know, const Body& body) {
-  try {
-    SignalCheck signals(releases_interpreter);
-    body(&signals);
-    return;
-  } catch (const Interrupted&) {
-  }
-  if (PyErr_ExceptionMatches(PyExc_KeyboardInterrupt) != 0) py::raise_from(PyExc_KeyboardInterrupt, what_to_know);
-  throw py::error_already_set();
-}
 
 }  // namespace
 

@@ -93,6 +93,7 @@ void add_encoder_methods(py::handle type);
 void add_rotary_methods(py::handle type);
 // Of rotations by tables that are given.
 void add_functions(py::handle module);
+void add_resizing(py::handle module);
 
 PyObject* warm_up(const Encoding& encoding, const Arguments& a);
 PyObject* frequencies(const Encoding& encoding);

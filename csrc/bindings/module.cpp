@@ -152,6 +152,7 @@ void fill(py::module_& module) {
   module.def("document", document, "method"_a, "prose"_a);
   module.def("rotary_frequencies", scaled_frequencies);
   add_functions(module);
+  add_resizing(module);
   module.attr("conventions") = named_conventions();
   module.attr("largest_scaling_number") = largest_scaling_number;
   module.attr("table_forms") = table_form_names();

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import itertools
 import math
 from collections import Counter
@@ -39,7 +40,7 @@ OPTIONS += [{"mode": mode, **more} for mode in ("bilinear", "bicubic") for more 
 SHAPES = [((4, 4), (7, 5)), ((7, 7), (3, 2)), ((2, 5), (6, 4)), ((1, 1), (3, 2)), ((6, 6), (1, 1)), ((5, 5), (5, 5))]
 
 
-def exact_axis(
+def taps_of_axis(
     side: int,
     length: int,
     mode: str,
@@ -47,8 +48,8 @@ def exact_axis(
     antialias: bool = False,
     padding_mode: str = "border",
     step: Fraction | None = None,
-) -> list[dict[int, Fraction]]:
-    """For each new cell of an axis, the weight of each learned one."""
+) -> list[list[tuple[int, Fraction]]]:
+    """For each new cell of an axis, learned cells and their weights, from the first one on. A cell may be there twice."""
     step = Fraction(side, length) if step is None else step
     if align_corners:
         step = Fraction(side - 1, max(length - 1, 1))
@@ -56,19 +57,31 @@ def exact_axis(
     for i in range(length):
         if mode in ("nearest", "nearest-exact", "tile"):
             cell = {"nearest": math.floor(i * step), "nearest-exact": math.floor((i + Fraction(1, 2)) * step)}
-            result.append({min(cell.get(mode, i % side), side - 1): Fraction(1)})
+            result.append([(min(cell.get(mode, i % side), side - 1), Fraction(1))])
             continue
         center = i * step if align_corners else (i + Fraction(1, 2)) * step - Fraction(1, 2)
         stretch = max(step, Fraction(1)) if antialias else Fraction(1)
         a = Fraction(-1, 2) if antialias else Fraction(-3, 4)
-        weights: dict[int, Fraction] = Counter()  # type: ignore[assignment]
-        for j in range(-3 * side - 3, 4 * side + 4):
+        reach = math.ceil(2 * stretch)
+        taps = []
+        for j in range(math.floor(center) - reach, math.floor(center) + reach + 2):
             weight = kernel(mode, abs(j - center) / stretch, a)
             inside = 0 <= j < side
-            if inside or (not antialias and padding_mode == "border"):
-                weights[min(max(j, 0), side - 1)] += weight
-        total = sum(weights.values()) if antialias else 1
-        result.append({j: weight / total for j, weight in weights.items()})
+            if weight and (inside or (not antialias and padding_mode == "border")):
+                taps.append((min(max(j, 0), side - 1), weight))
+        total = sum(weight for _, weight in taps) if antialias else Fraction(1)
+        result.append([(j, weight / total) for j, weight in taps])
+    return result
+
+
+def exact_axis(*arguments: Any, **options: Any) -> list[dict[int, Fraction]]:
+    """For each new cell of an axis, the weight of each learned one."""
+    result = []
+    for taps in taps_of_axis(*arguments, **options):
+        weights: dict[int, Fraction] = Counter()  # type: ignore[assignment]
+        for j, weight in taps:
+            weights[j] += weight
+        result.append(weights)
     return result
 
 
@@ -242,6 +255,54 @@ def test_numbers_next_to_a_tie_of_bfloat16() -> None:
     got = fastpe.resize_table([numbers], (1,), mode="nearest", dtype=ml_dtypes.bfloat16)[0]
     assert got.tolist() == [1 + 2**-7, 1, 1, -1 - 2**-7, np.inf, np.inf, 0, 0]
     assert np.signbit(got[-2:].astype(np.float32)).all()
+
+
+def rounded_once(wide: Array, dtype: Any) -> Array:
+    if dtype != ml_dtypes.bfloat16:
+        return wide.astype(dtype)
+    nearest = wide.astype(dtype)  # or next to it, since this rounds to float32 on the way
+    near = [nearest, *(np.nextafter(nearest, np.array(end, dtype)) for end in (-np.inf, np.inf))]
+    is_odd = np.stack([each.view(np.uint16) & 1 for each in near])
+    distance = np.stack([abs(each.astype(np.float64) - wide) for each in near])
+    best = np.lexsort((is_odd, distance), axis=0)[:1]
+    result: Array = np.take_along_axis(np.stack(near), best, 0)[0]
+    return result
+
+
+@pytest.mark.usefixtures("instruction_set")
+@pytest.mark.parametrize("options", [*OPTIONS, {"mode": "linear"}], ids=lambda each: " ".join(map(str, each.values())))
+def test_bits_are_those_of_float64_sums_in_the_order_of_taps(options: dict[str, Any]) -> None:
+    """Along the height, then along the width, with any number of threads, in arrays with any gaps."""
+    axis_count = 1 if options["mode"] == "linear" else 2
+    dtypes = [np.dtype(each) for each in (np.float32, ml_dtypes.bfloat16, np.float64, np.float16)]
+    others, scales = itertools.cycle([*dtypes, ml_dtypes.bfloat16]), itertools.cycle((2.0**-130, 1.0, 2.0**120))
+    shapes: list[Any] = [((9, 5), (4, 8)), ((3, 4), (3, 6)), ((2, 1), (5, 3)), ((6, 17), (12, 10))]
+    for (trained, shape), dtype in itertools.product(shapes, dtypes):
+        width, tokens, to = 7 * math.prod(shape) + 1, len(trained) - 1, next(others)
+        trained, shape = trained[-axis_count:], shape[-axis_count:]
+        numbers = np.random.default_rng(width).standard_normal((tokens + math.prod(trained), width))
+        table = (numbers * (1.0 if np.float16 in (dtype, to) else next(scales))).astype(dtype)
+        table[table == 0] = 0  # taps with a weight of 0, which the model leaves out, may make 0 of -0
+        cells = table[tokens:].astype(np.float64).reshape(*trained, width)
+        for axis, (side, length) in enumerate(zip(trained, shape, strict=True)):
+            lines = []
+            for taps in taps_of_axis(side, length, **options):
+                terms = (np.take(cells, index, axis) * float(weight) for index, weight in taps)
+                lines.append(functools.reduce(np.add, terms))
+            cells = np.stack(lines, axis)
+        wide = np.concatenate([table[:tokens].astype(np.float64), cells.reshape(-1, width)])
+        expected = rounded_once(wide, to)
+        around = np.zeros((2 * len(wide), 2 * width), to)
+        for threads, out in ((1, None), (2, np.zeros_like(expected)), (3, around[::2, ::2])):
+            given = {"trained_shape": trained, "class_tokens": tokens, "num_threads": threads, "dtype": to, "out": out}
+            assert_same_bits(fastpe.resize_table(table, shape, **given, **options), expected)
+
+
+def test_many_threads_give_the_same_bits() -> None:
+    table = table_of(40 * 40, 600)
+    one = fastpe.resize_table(table, (60, 50), mode="bicubic", num_threads=1)
+    for threads in (2, 5, 16):
+        assert_same_bits(fastpe.resize_table(table, (60, 50), mode="bicubic", num_threads=threads), one)
 
 
 def test_a_resized_table_is_added_like_a_learned_one() -> None:

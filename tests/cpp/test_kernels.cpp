@@ -401,6 +401,48 @@ void every_rotation(const Kernels& kernels, DType dtype) {
   every_rotation_of(kernels, dtype, 64);
 }
 
+// ---- resize
+
+// From `dtype` to float64, or the other way.
+void resizing_is_the_scalar_arithmetic(const Kernels& kernels, DType dtype, bool to_float64, std::int64_t columns,
+                                       std::int64_t shift, double unit) {
+  constexpr std::int64_t rows = 2, taps = 3, learned_rows = 7;
+  constexpr std::int64_t tap_numbers[] = {4, 0, 2}, row_step = 3, tap_step = 1;
+  constexpr double weights[] = {0.7, -0.45, 1.1};
+  const DType from = to_float64 ? dtype : DType::float64, to = to_float64 ? DType::float64 : dtype;
+  GuardedRows x(from, rows * row_step + learned_rows, columns, shift + 1, 5), out(to, rows, columns, shift, 3);
+  for (std::int64_t row = 0; row < rows * row_step + learned_rows; ++row) {
+    for (std::int64_t column = 0; column < columns; ++column) x.set(row, column, unit * number(row * 997 + column));
+  }
+  Resizing r{};
+  r.out = out.data();
+  r.x = x.data();
+  r.tap_numbers = tap_numbers;
+  r.weights = weights;
+  r.taps = taps;
+  r.tap_stride_bytes = tap_step * x.row_stride_bytes;
+  r.out_row_stride_bytes = out.row_stride_bytes;
+  r.x_row_stride_bytes = row_step * x.row_stride_bytes;
+  r.rows = rows;
+  r.columns = columns;
+  (to_float64 ? kernels.resize_to_float64 : kernels.resize_from_float64)[index_of(dtype)](r);
+  bool holds = out.guards_are_whole();
+  for (std::int64_t row = 0; row < rows; ++row) {
+    for (std::int64_t column = 0; column < columns; ++column) {
+      double sum = x.at(row * row_step + tap_numbers[0], column) * weights[0];
+      for (std::int64_t tap = 1; tap < taps; ++tap) {
+        const double term = x.at(row * row_step + tap_numbers[tap], column) * weights[tap];
+        sum = sum + term;
+      }
+      // Between the smallest numbers of bfloat16 lies 2**-133.
+      const bool is_tiny = to == DType::bfloat16 && std::fabs(sum) < 0x1p-126;
+      holds =
+          holds && out.at(row, column) == (is_tiny ? std::nearbyint(sum * 0x1p133) * 0x1p-133 : rounded_to(to, sum));
+    }
+  }
+  report(holds, described(to_float64 ? "resize to float64" : "resize from float64", dtype, columns, shift));
+}
+
 void every_kernel(const Kernels& kernels) {
   const RowRange ranges[] = {{0, 0}, {-3, -3}, {7, 7}, {-15, 15}, {-15, 46}, {3, 20}, {16, 30}, {-1, 0}, {10, 46}};
   for (const DType dtype : dtypes) {
@@ -419,6 +461,11 @@ void every_kernel(const Kernels& kernels) {
                                                {3, 5, false, bound});
           }
         }
+        for (const bool to_float64 : {false, true}) {
+          resizing_is_the_scalar_arithmetic(kernels, dtype, to_float64, columns, shift, 1.0);
+        }
+        if (dtype == DType::bfloat16)
+          resizing_is_the_scalar_arithmetic(kernels, dtype, false, columns, shift, 0x1p-127);
         for (int choice = 0; choice < combining_choices; ++choice) {
           combining_is_the_scalar_arithmetic(kernels, dtype, columns, shift, combining(choice));
         }

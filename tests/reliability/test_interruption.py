@@ -50,6 +50,7 @@ LONG_CALLS = {
     "rotate_": "rope.rotate_(out[:, :512], out[:, 512:], num_threads=threads)",
     "by-tables": "fastpe.rotate_by_tables_(out[:, :512], cos=cos, sin=cos, interleaved=False, num_threads=threads)",
     "tables": "rope.tables(200_000, form='halves', out=halves, num_threads=threads)",
+    "resized": "fastpe.resize_table(out[:40_000], (400, 400), mode='bicubic', out=out[40_000:], num_threads=threads)",
     "rotary-rows-to-keep": "new_rope(300_000).warm_up(num_threads=threads)",
 }
 

@@ -88,6 +88,10 @@ inline Floats in_pair_order(Floats a) { return {_mm256_castpd_ps(_mm256_permute4
 inline Floats narrow(Doubles first, Doubles second) {
   return {_mm256_insertf128_ps(_mm256_castps128_ps256(_mm256_cvtpd_ps(first.v)), _mm256_cvtpd_ps(second.v), 1)};
 }
+inline void widen(Floats f, Doubles& first, Doubles& second) {
+  first.v = _mm256_cvtps_pd(_mm256_castps256_ps128(f.v));
+  second.v = _mm256_cvtps_pd(_mm256_extractf128_ps(f.v, 1));
+}
 
 inline Floats load_float16(const std::uint16_t* p) {
   return {_mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)))};

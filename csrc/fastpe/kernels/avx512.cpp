@@ -94,6 +94,11 @@ inline Floats narrow(Doubles first, Doubles second) {
   return {_mm512_insertf32x8(_mm512_castps256_ps512(_mm512_cvtpd_ps(first.v)), _mm512_cvtpd_ps(second.v), 1)};
 }
 
+inline void widen(Floats f, Doubles& first, Doubles& second) {
+  first.v = _mm512_cvtps_pd(_mm512_castps512_ps256(f.v));
+  second.v = _mm512_cvtps_pd(_mm512_extractf32x8_ps(f.v, 1));
+}
+
 inline Floats load_float16(const std::uint16_t* p) {
   return {_mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)))};
 }

@@ -74,6 +74,10 @@ inline Floats in_pair_order(Floats a) { return a; }
 inline Floats narrow(Doubles first, Doubles second) {
   return {static_cast<float>(first.v), static_cast<float>(second.v)};
 }
+inline void widen(Floats f, Doubles& first, Doubles& second) {
+  first.v = static_cast<double>(f.first);
+  second.v = static_cast<double>(f.second);
+}
 
 // Dekker's exact product: halves of 26 bits.
 inline Doubles two_product_error(Doubles a, Doubles b, Doubles product) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Converts float32 to and from the half types where an instruction set cannot; the bits are those of the hardware.
+// Converts float32 to and from the half types where an instruction set cannot, or where float64 is rounded to them once;
+// the bits are those of the hardware.
 #pragma once
 
 #include <cstdint>
@@ -50,6 +51,18 @@ inline std::uint16_t float16_of_float32(float value) {
     half = (magnitude - 0x38000000u + 0xfffu + ((magnitude >> 13) & 1u)) >> 13;
   }
   return static_cast<std::uint16_t>(sign | half);
+}
+
+// Rounded to odd: rounding it again, to at most 22 bits, gives what one rounding would, however small the value is.
+inline float float32_to_odd(double value) {
+  const auto nearest = static_cast<float>(value);
+  const auto widened = static_cast<double>(nearest);
+  std::uint64_t before, after;
+  std::memcpy(&before, &value, sizeof before);
+  std::memcpy(&after, &widened, sizeof after);
+  // Both have the same sign. Without branches, which no processor could foresee.
+  const std::uint32_t is_beyond = after > before, is_inexact = after != before;
+  return float_of((bits_of(nearest) - is_beyond) | is_inexact);
 }
 
 inline float float32_of_bfloat16(std::uint16_t half) { return float_of(static_cast<std::uint32_t>(half) << 16); }

@@ -125,12 +125,26 @@ struct Rotation {
   bool conjugate;  // by the negative angles
 };
 
+// resize sums rows with weights, in the order of the taps, in float64, and rounds once. For row r, tap t is the row at
+// x + r * x_row_stride_bytes + tap_numbers[t] * tap_stride_bytes.
+struct Resizing {
+  char* out;
+  const char* x;
+  const std::int64_t* tap_numbers;
+  const double* weights;
+  std::int64_t taps, tap_stride_bytes;
+  std::int64_t out_row_stride_bytes, x_row_stride_bytes;
+  std::int64_t rows, columns;
+};
+
 struct Kernels {
   void (*phasors)(const PhasorArguments&) = nullptr;
   void (*expand[written_dtype_count])(const Expansion&) = {};
   void (*combine[written_dtype_count])(const Combination&) = {};             // addend: of row_dtype
   void (*combine_same_dtype[written_dtype_count])(const Combination&) = {};  // addend: of the dtype itself
   void (*rotate[written_dtype_count])(const Rotation&) = {};
+  void (*resize_to_float64[written_dtype_count])(const Resizing&) = {};    // from rows of the dtype
+  void (*resize_from_float64[written_dtype_count])(const Resizing&) = {};  // to rows of the dtype
   bool has_non_temporal_stores[written_dtype_count] = {};  // else Expansion and Combination ignore that wish
   // Kernels do not wait for their non-temporal stores. Call this before another thread is told that they are done.
   void (*store_fence)() = nullptr;

@@ -9,6 +9,7 @@
 #include "fastpe/arithmetic_checks.h"
 #include "memory.inl"
 #include "phasors.inl"
+#include "resize.inl"
 #include "rotate.inl"
 
 namespace fastpe {
@@ -23,6 +24,8 @@ constexpr void add_dtype(Kernels& kernels) {
   kernels.combine[dtype] = combine<T, Row>;
   kernels.combine_same_dtype[dtype] = combine<T, T>;
   kernels.rotate[dtype] = rotate<T, Row>;
+  kernels.resize_to_float64[dtype] = resize<T, Float64>;
+  kernels.resize_from_float64[dtype] = resize<Float64, T>;
   kernels.has_non_temporal_stores[dtype] = can_stream<T>;
 }
 

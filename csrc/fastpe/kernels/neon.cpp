@@ -80,6 +80,10 @@ inline void join_pairs(Floats& a, Floats& b) {
 }
 inline Floats in_pair_order(Floats a) { return a; }
 inline Floats narrow(Doubles first, Doubles second) { return {vcvt_high_f32_f64(vcvt_f32_f64(first.v), second.v)}; }
+inline void widen(Floats f, Doubles& first, Doubles& second) {
+  first.v = vcvt_f64_f32(vget_low_f32(f.v));
+  second.v = vcvt_high_f64_f32(f.v);
+}
 
 inline Floats load_float16(const std::uint16_t* p) { return {vcvt_f32_f16(vreinterpret_f16_u16(vld1_u16(p)))}; }
 inline void store_float16(std::uint16_t* p, Floats f) { vst1_u16(p, vreinterpret_u16_f16(vcvt_f16_f32(f.v))); }

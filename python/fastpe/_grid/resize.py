@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import functools
 import math
 from collections.abc import Sequence
 from fractions import Fraction
@@ -18,7 +17,6 @@ from fastpe._errors import refused
 from fastpe._grid.interpolation import AxisTaps, axis_taps, float32_of
 from fastpe._grid.resize_conventions import PaddingMode, ResizeConvention, ResizeMode, resize_conventions
 from fastpe._names import ResizeConventionName
-from fastpe._rounding import rounded_once
 
 _axes_of_modes = {"linear": 1, "bilinear": 2, "bicubic": 2}
 
@@ -38,6 +36,7 @@ def resize_table(
     class_tokens: int = 0,
     merge_size: int = 1,
     dtype: npt.DTypeLike | None = None,
+    num_threads: int | None = None,
     out: npt.NDArray[Any] | None = None,
 ) -> npt.NDArray[Any]:
     """Resize a learned grid of positions, as a model does it for images of another size than it was trained with.
@@ -68,6 +67,8 @@ def resize_table(
         Order the new cells by blocks of ``merge_size * merge_size``, as encoders take them that merge such blocks.
     dtype : dtype, optional
         float16, bfloat16, float32 or float64; that of `table` by default.
+    num_threads : int, optional
+        At most this many threads for this call; by default ``FASTPE_NUM_THREADS``, or OpenMP's number.
     out : ndarray, optional
         Where to write the result.
 
@@ -114,13 +115,17 @@ def resize_table(
     axes = _taps_of_axes(chosen, grid, trained, scale_factor, merge_size)
     whole = (*learned.shape[:-2], class_tokens + math.prod(grid), width)
     result = _core.output(out, learned.dtype if dtype is None and out is None else dtype, whole, learned)
-    wide = learned.reshape(rows, width).astype(np.float64)
-    cells = wide[class_tokens:].reshape(*trained, width)
-    for axis, taps in enumerate(axes):
-        if not taps.keep(cells.shape[axis]):  # a weight of 0 would make NaN of an infinity
-            cells = _summed(cells, axis, taps)
-    new = np.concatenate([wide[:class_tokens], _in_merge_order(cells, merge_size)])
-    result[...] = rounded_once(new, result.dtype).reshape(whole)
+    sums = [_indices_and_weights(taps, side) for taps, side in zip(axes, trained, strict=True)]
+    _core.resize_rows(
+        np.require(learned, requirements=["C", "A"]),
+        result,
+        sides=(*trained, 1)[:2],
+        rows=sums[0],
+        columns=(*sums, _one_each(1))[1],
+        class_tokens=class_tokens,
+        merge_size=merge_size,
+        num_threads=num_threads,
+    )
     return result if out is None else out
 
 
@@ -299,14 +304,13 @@ def _step(
     return 1 / Fraction(scale_factor) if scale_factor else side / (length + Fraction(convention.size_offset))
 
 
-def _summed(cells: npt.NDArray[np.float64], axis: int, taps: AxisTaps) -> npt.NDArray[np.float64]:
-    """The new cells along one axis. A matrix product would have other bits on another machine."""
-    along = tuple(-1 if each == axis else 1 for each in range(cells.ndim))
-    terms = (
-        np.multiply(term := np.take(cells, indices, axis), weights.reshape(along), out=term)
-        for indices, weights in zip(taps.indices.T, taps.weights.T, strict=True)
-    )
-    return functools.reduce(lambda total, term: np.add(total, term, out=total), terms)
+def _indices_and_weights(taps: AxisTaps, side: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]:
+    """Of the sums along an axis. Where cells stay as they are, a weight of 0 would make NaN of an infinity."""
+    return _one_each(side) if taps.keep(side) else (taps.indices, taps.weights)
+
+
+def _one_each(side: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]:
+    return np.arange(side, dtype=np.int64)[:, None], np.ones((side, 1))
 
 
 def _in_merge_order(cells: npt.NDArray[Any], merge_size: int) -> npt.NDArray[Any]:
