@@ -152,7 +152,7 @@ with columns paired in halves or interleaved. A name with `_` changes its array 
   processor's maker with the size of the last-level cache.
 * **the fastest alternative** is the fastest of NumPy, torch (eager) and, in `rotate`, onnxruntime doing the same work in the same
   state, [written](cases.py) as fast as we know how; "complex" stands for pairs as complex numbers. For queries out of a
-  projection, which hosts in C rotate themselves, it is [their loop](../examples/c_library/host_loop.c), compiled for the
+  projection, which hosts in C rotate themselves, it is [their loop](../examples/c_library/host_loops.c), compiled for the
   machine and called by ctypes. The loop and NumPy have one thread. **times as fast** is above 1 where fastpe is faster,
   with one thread and with all: the median of each turn's ratio. Everyone takes turns, in a random order, on arrays of their
   own, in {processes} processes; times are also medians. From turn to turn, half of the measured ratios lie within

@@ -131,7 +131,7 @@ def _host_loop(compiler: str) -> Any:
         flags = ["-std=c99", "-O3", "-shared", "-fPIC"]
         if platform.machine() == "x86_64":  # others may not know it, and need it less
             flags.append("-march=native")
-        source = root / "examples" / "c_library" / "host_loop.c"
+        source = root / "examples" / "c_library" / "host_loops.c"
         subprocess.run([compiler, *flags, str(source), "-o", str(library), "-lm"], check=True)
         return ctypes.CDLL(str(library)).host_loop
 

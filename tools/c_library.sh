@@ -13,7 +13,7 @@ for as_cxx in OFF ON; do
   built --fresh -S examples/c_library -B "$prefix/example" -DCMAKE_PREFIX_PATH="$prefix" -DEXAMPLE_AS_CXX=$as_cxx
   "$prefix/example/example"
   "$prefix/example/example_static"
-  "$prefix/example/ggml_layout"
+  "$prefix/example/hosts"
 done
 built --fresh -S examples/c_library -B "$prefix/with_source" -G Ninja -DEXAMPLE_FASTPE_SOURCE="$PWD"
 "$prefix/with_source/example"

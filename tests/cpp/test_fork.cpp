@@ -69,6 +69,7 @@ int main() {
   unsetenv("FASTPE_NUM_THREADS");
   unsetenv("OMP_NUM_THREADS");
   for (void (*const read)() : {l1, l2, last_level, threshold, quota}) {
+    if (read == quota && !fastpe::has_openmp()) continue;  // nobody asks for it
     CHECK_EQUAL(status_of_child([read] { fork_while_reading(read); }), 0);
   }
   return fastpe::testing::failures() > 0 ? 1 : 0;
