@@ -133,6 +133,31 @@ static void rows_without_room_are_refused(void) {
   REFUSED(fastpe_rotary_create(&options, &rotary), "pairing");
 }
 
+static void what_stands_beside_queries_and_keys(void) {
+  float slopes[8];
+  int8_t mask[] = {0, 1, 1, 0, 1}, relative[] = {-128, -9, 0, 1, 127};
+  int32_t ids[5] = {0}, buckets[5] = {0};
+  int64_t heads[] = {8}, five[] = {5}, two[] = {2};
+  const int32_t expected_ids[] = {1, 0, 1, 1, 2}, expected_buckets[] = {15, 8, 0, 17, 31};
+  const fastpe_array slopes_out = {slopes, heads, NULL, 1, FASTPE_FLOAT32};
+  const fastpe_array ids_out = {ids, five, NULL, 1, FASTPE_INT32}, last_ids = {ids, two, NULL, 1, FASTPE_INT32};
+  const fastpe_array buckets_out = {buckets, five, NULL, 1, FASTPE_INT32};
+  const fastpe_const_array given_mask = {mask, five, NULL, 1, FASTPE_INT8};
+  const fastpe_const_array positions = {relative, five, NULL, 1, FASTPE_INT8};
+  CHECK(fastpe_alibi_slopes(8.0, &slopes_out) == FASTPE_OK);
+  for (int head = 0; head < 8; ++head) CHECK(slopes[head] == 1.0f / (float)(2 << head));
+  CHECK(fastpe_position_ids(&given_mask, &ids_out) == FASTPE_OK);
+  CHECK(memcmp(ids, expected_ids, sizeof ids) == 0);
+  CHECK(fastpe_position_ids(&given_mask, &last_ids) == FASTPE_OK && ids[0] == 1 && ids[1] == 2);
+  CHECK(fastpe_relative_buckets(&positions, 1, 32, 128, &buckets_out) == FASTPE_OK);
+  CHECK(memcmp(buckets, expected_buckets, sizeof buckets) == 0);
+  REFUSED(fastpe_alibi_slopes(8.0, NULL), "out");
+  REFUSED(fastpe_position_ids(NULL, &ids_out), "mask");
+  REFUSED(fastpe_position_ids(&given_mask, NULL), "out");
+  REFUSED(fastpe_relative_buckets(NULL, 1, 32, 128, &buckets_out), "relative_positions");
+  REFUSED(fastpe_rotary_frequencies(NULL, NULL, 0, NULL), "rotary");
+}
+
 int main(void) {
   CHECK(fastpe_version() == FASTPE_VERSION);
   CHECK(strcmp(fastpe_error_message(), "") == 0);
@@ -142,5 +167,6 @@ int main(void) {
   arguments_have_the_names_of_their_fields();
   no_strides_stand_for_contiguous_ones();
   rows_without_room_are_refused();
+  what_stands_beside_queries_and_keys();
   return failures > 0 ? 1 : 0;
 }

@@ -291,7 +291,7 @@ WRONG: list[tuple[str, str, str, Callable[[Any, npt.NDArray[Any]], Any]]] = [
     ("VALUE", "positions", "add_table", lambda f, x: f(x[0].copy(), x, positions=np.arange(LENGTH) - 1)),
     ("VALUE", "x", "add_table", lambda f, x: f(x[1], x)),
     ("VALUE", "cos", "rotate_by_tables", lambda f, x: f(x, cos=x[0, 0], sin=x[0, 0], interleaved=True)),
-    ("VALUE", "x[0]", "rotate_by_tables", lambda f, x: f(x, cos=x[0].copy(), sin=x[1].copy(), interleaved=True)),
+    ("VALUE", "cos", "rotate_by_tables", lambda f, x: f(x, cos=x[0].copy(), sin=x[1].copy(), interleaved=True)),
     ("VALUE", "sin", "rotate_by_tables", lambda f, x: f(x, **TABLES | {"sin": TABLES["sin"][1:]})),
     ("TYPE", "sin", "rotate_by_tables", lambda f, x: f(x, **TABLES | {"sin": TABLES["sin"].astype(np.float64)})),
     ("VALUE", "offset", "rotate_by_tables", lambda f, x: f(x, **TABLES, offset=30)),
@@ -354,6 +354,15 @@ def test_refused_calls_write_nothing(
     assert refused.value.argument == argument
     assert argument in str(refused.value)
     np.testing.assert_array_equal(x, before)
+
+
+def test_tables_that_have_each_column_twice_are_read_through_their_strides(library: Library) -> None:
+    rope = fastpe.RotaryEmbedding(HEAD, interleaved=True)
+    cos, sin = rope.tables(LENGTH, form="repeat")  # as CTranslate2 has them
+    x = values((2, LENGTH, HEAD), FLOAT32)
+    expected = rope.rotate(x, seq_axis=-2)
+    rotate_by_tables(library, x, cos=cos[:, ::2], sin=sin[:, ::2], interleaved=True)
+    assert_same_bits(x, expected)
 
 
 def test_outs_that_share_memory_are_refused(library: Library) -> None:
