@@ -1,29 +1,27 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Compare python/fastpe/_config/models.json with the installed transformers: python tools/rotary_models.py
+"""Measure the models of the installed transformers: python tools/rotary_models.py --write, or --check.
 
-Every class of transformers that makes one-dimensional rotary tables is made from its default configuration, and what it
-does is measured: the form of its tables, the pairing and the direction of its module's own rotation, which keys of the
-configuration change the width, and the defaults. The rows that are missing in the data, and the fields that differ, are
-printed. ``--rows`` prints every measured row, in the form of the data.
-
-Names of keys that only old files have, sections of M-RoPE and types of layers in old files cannot be measured. They are
-written by hand, from the configuration's source; ``hand`` names those fields of a row that would be measured otherwise.
-Some whole rows are also written so. tests/peers/test_rotary_configs.py compares tables and rotations.
+``--write`` makes python/fastpe/_config/measured.json. Every class of transformers that makes one-dimensional rotary tables is
+made from its default configuration, and what it does is measured: the form of its tables, the pairing and the direction of
+its module's own rotation, which keys of the configuration change the width, whether it reads a rope mapping, the defaults,
+the types of its layers, and which part of a configuration is the language model. ``--check`` says what a release of
+transformers changes in that file. Both print what they could not measure: it belongs into written.json, by hand and with
+its source, whose fields replace those of measured.json. tests/peers compares tables, rotations and layers with the models.
 """
 
 from __future__ import annotations
 
 import argparse
 import importlib
-import importlib.resources
 import inspect
+import itertools
 import json
 import logging
 import pathlib
 import re
 import sys
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -31,12 +29,16 @@ import torch
 import transformers
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[1]))
+from fastpe._config.tables import ModelType, table, written
+from fastpe._config.unread import concerns_rotation
 from tests.oracles.model import rotated
 
-# What a row says and this script measures; models.json also has other fields.
-MEASURED = "interleaved conjugate reorders form width partial rope_theta partial_rotary_factor rope layers defaults"
+MEASURED = pathlib.Path(__file__).parents[1] / "python" / "fastpe" / "_config" / "measured.json"
 WIDTH = ["head_dim", "hidden_size // num_attention_heads"]
 LENGTHS = ("max_position_embeddings", "original_max_position_embeddings")
+PLAIN = {"rope_type": "default", "rope_theta": 10000.0}
+# Keys of rules of layers that classes read, and that are no fields of them.
+LAYER_KEYS = ("sliding_window_pattern", "full_attention_interval", "global_attn_every_n_layers")
 
 # Known classes, among them those that are given another configuration than their annotation names.
 KNOWN = pathlib.Path(__file__).parents[1] / "tests" / "data" / "rotary_classes.json"
@@ -182,8 +184,85 @@ def changes(rotary: Rotary, key: str, layer_type: str | None, before: int) -> bo
         return False
 
 
+def layer_rule(kind: type) -> dict[str, Any] | None:
+    """The rule of the types of layers, as layer_types.py describes it; None where there is none that it describes."""
+    counts = (13, 24, 30)
+    lists = [types_of_layers(kind, count) for count in counts]
+    if not all(lists):
+        return {} if lists == [None] * 3 else None
+    longest = lists[-1] or []
+    first, *rest = sorted({*longest}, key=lambda name: -longest.count(name))
+    if not rest:
+        return {} if first == "full_attention" else {"cycle": [first]}
+    for every, at, also in itertools.product(range(2, 9), range(-1, 7), ([], [-1], [0], [0, 1], [0, 1, -1])):
+        rule = {
+            "every": every,
+            "types": [first, rest[0]],
+            **({} if at == -1 else {"at": at}),
+            **({"also": also} if also else {}),
+        }
+        if at < every - 1 and all(follows(rule, count) == names for count, names in zip(counts, lists, strict=True)):
+            return {**rule, **key_of(kind, rule)}
+    for length in range(2, 13):
+        rule = {"cycle": longest[:length]}
+        if all((rule["cycle"] * 30)[: len(names or [])] == names for names in lists):
+            return rule
+    return None
+
+
+def types_of_layers(kind: type, count: int, **given: Any) -> list[str] | None:
+    """What a configuration says of so many layers, if it lists their types."""
+    try:
+        names = getattr(made(kind, num_hidden_layers=count, **given), "layer_types", None)
+    except Exception:  # noqa: BLE001  # validators refuse in many ways
+        return None
+    return list(names) if isinstance(names, (list, tuple)) and len(names) == count else None
+
+
+def follows(rule: dict[str, Any], count: int) -> list[str]:
+    """The types by a rule."""
+    also = {index % count for index in rule.get("also", [])}
+    return [rule["types"][(at - rule.get("at", -1)) % rule["every"] == 0 or at in also] for at in range(count)]
+
+
+def key_of(kind: type, rule: dict[str, Any]) -> dict[str, str]:
+    """The key that says every how many layers are of the other type."""
+    fields = [name for name in kind.__dataclass_fields__ if getattr(kind, name, None) == rule["every"]]
+    wanted = follows({**rule, "every": rule["every"] + 1}, 30)
+    found = [key for key in (*fields, *LAYER_KEYS) if types_of_layers(kind, 30, **{key: rule["every"] + 1}) == wanted]
+    return {"key": found[0]} if found else {}
+
+
+def reads_mapping(rotary: Rotary) -> bool:
+    """Whether a scaling in the rope mapping changes its tables."""
+    scaling = {"rope_type": "linear", "rope_theta": 10000.0, "factor": 4.0}
+    try:
+        before, after = (
+            rotary.tables(made(rotary.config, rope_parameters=dict(each)), None) for each in (PLAIN, scaling)
+        )
+    except Exception:  # noqa: BLE001  # some want a mapping for each type of layers
+        return True
+    return not np.array_equal(before[0], after[0])
+
+
+def text_part(kind: type) -> list[str] | None:
+    """The key of the part that leads to the language model, and the type of that part."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            config = kind()
+            text = config.get_text_config(decoder=True)
+            parts = {key: getattr(config, key, None) for key in kind.sub_configs}
+            leads = [
+                key for key, part in parts.items() if part is not None and part.get_text_config(decoder=True) is text
+            ]
+        except Exception:  # noqa: BLE001  # some have no default, or two models of text
+            return None
+    return [leads[0], parts[leads[0]].model_type] if leads and text is not config else None
+
+
 def row(rotary: Rotary) -> dict[str, Any]:
-    """What can be measured of a model."""
+    """What can be measured of a model; of its layers, where there is a rule."""
     config = made(rotary.config)
     rope = dict(config.rope_parameters)
     nested = {name: value for name, value in rope.items() if isinstance(value, dict) or value is None}
@@ -222,7 +301,13 @@ def row(rotary: Rotary) -> dict[str, Any]:
         keys.remove("head_dim")  # computed from the others
     defaults = {names.get(key, key): getattr(config, key, None) for key in keys}
     result["defaults"] = {key: value for key, value in defaults.items() if isinstance(value, int)}
-    return {key: value for key, value in result.items() if value is not False or key == "interleaved"}
+    if not nested and not reads_mapping(rotary):
+        result["reads_mapping"] = False
+    rule = layer_rule(rotary.config)
+    if rule:
+        result["layer_types"] = rule
+    usual = ("interleaved", "reads_mapping")
+    return {key: value for key, value in result.items() if value is not False or key in usual}
 
 
 def configurations() -> dict[str, type]:
@@ -247,46 +332,89 @@ def unknown_types(data: dict[str, Any]) -> list[str]:
     return sorted({*configurations()} - known)
 
 
-def rows() -> tuple[dict[str, dict[str, Any]], dict[str, str]]:
-    """The rows by model_type, and why others have none, by model_type too."""
-    found: dict[str, dict[str, Any]] = {}
-    without: dict[str, str] = {}
-    for rotary in classes():
-        model_type = rotary.config.model_type
+class Measured(NamedTuple):
+    """The content of measured.json, and what could not be measured, by model_type."""
+
+    data: dict[str, Any]
+    missing: dict[str, list[str]]
+
+
+def measure(rotaries: Iterable[Rotary], kinds: Mapping[str, type]) -> Measured:
+    """Measure classes that make tables, and configurations by their model_type."""
+    models: dict[str, Any] = {}
+    missing: dict[str, list[str]] = {}
+    for rotary in rotaries:
+        name = rotary.config.model_type
+        if name in models:
+            continue
         try:
-            found.setdefault(model_type, {**row(rotary), "source": f"models/{rotary.folder}"})
+            models[name] = {**row(rotary), "source": f"models/{rotary.folder}"}
         except Exception as error:  # noqa: BLE001  # a class that cannot be measured is reported
-            without[model_type] = f"{rotary.kind.__name__}: {type(error).__name__}: {error}"
-    return found, without
+            missing[name] = [f"{rotary.kind.__name__}: {type(error).__name__}: {str(error).splitlines()[0][:200]}"]
+            continue
+        if layer_rule(rotary.config) is None:
+            missing.setdefault(name, []).append("the rule of the types of its layers")
+        unknown = {*(types_of_layers(rotary.config, 24) or [])} - {
+            *table()["layer_types"],
+            *table()["unrotated_layers"],
+        }
+        if unknown:
+            missing.setdefault(name, []).append(f"whether layers of the type {', '.join(sorted(unknown))} are rotated")
+        own = {*rotary.config.__dataclass_fields__} - {*transformers.PretrainedConfig.__dataclass_fields__}
+        row_of_file = {**models[name], **table()["models"].get(name, {})}
+        keys = sorted(key for key in own - ModelType(**row_of_file).read_keys if concerns_rotation(key))
+        missing |= {name: [*missing.get(name, []), f"what {', '.join(keys)} mean"]} if keys else {}
+    parts = {name: part for name, kind in sorted(kinds.items()) if (part := text_part(kind)) and name not in models}
+    source = f"huggingface/transformers, version {transformers.__version__}: src/transformers, and there the folder that a row names"
+    return Measured({"source": source, "models": dict(sorted(models.items())), "parts": parts}, missing)
+
+
+def text_of(data: dict[str, Any]) -> str:
+    """The file: a line for each row."""
+    lines = []
+    for name, value in data.items():
+        if isinstance(value, dict):
+            rows = (f"{json.dumps(key)}: {json.dumps(each)}" for key, each in value.items())
+            value_text = "{\n" + ",\n".join(rows) + "\n}"
+        else:
+            value_text = json.dumps(value)
+        lines.append(f"{json.dumps(name)}: {value_text}")
+    return "{\n" + ",\n".join(lines) + "\n}\n"
+
+
+def differences(stored: dict[str, Any], found: dict[str, Any]) -> list[str]:
+    """What a release changes, row by row."""
+    complaints = []
+    for kind in ("models", "parts"):
+        for name in sorted({*stored[kind], *found[kind]}):
+            ours, theirs = stored[kind].get(name), found[kind].get(name)
+            if ours != theirs:
+                complaints.append(f"{kind}, {name}: {json.dumps(ours)}, measured: {json.dumps(theirs)}")
+    return complaints
 
 
 def main() -> int:
-    """Print what differs, or the rows."""
+    """Measure, and write or compare."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rows", action="store_true", help="print every measured row")
+    parser.add_argument("--write", action="store_true", help="write measured.json")
+    parser.add_argument("--check", action="store_true", help="say what differs from measured.json, as without --write")
     options = parser.parse_args()
     logging.disable(logging.WARNING)
-    found, without = rows()
-    if options.rows:
-        print(",\n".join(f"{json.dumps(name)}: {json.dumps(found[name])}" for name in sorted(found)))
-        return 0
-    data = json.loads(importlib.resources.files("fastpe").joinpath("_config/models.json").read_text("utf-8"))
-    complaints = [
-        f"{name}: no row; measured: {json.dumps(found[name])}" for name in sorted(found) if name not in data["models"]
-    ]
-    for name in sorted({*found} & {*data["models"]}):
-        ours, theirs = data["models"][name], found[name]
-        complaints += [
-            f"{name}: {field} is {ours.get(field)!r}, measured: {theirs.get(field)!r}"
-            for field in MEASURED.split()
-            if field not in ours.get("hand", ()) and ours.get(field) != theirs.get(field)
-        ]
-    complaints += [f"{name}: no table of models.json has this model type" for name in unknown_types(data)]
-    unknown = {*without} - {*data["models"]} - {*data["parts"]} - {*data["layouts"]}
-    print("\n".join(complaints), end="\n" if complaints else "")
-    print(f"transformers {transformers.__version__}: {len(found)} model types, {len(complaints)} differences")
-    print("\n".join(f"no row, and not measured: {name}: {without[name]}" for name in sorted(unknown)))
-    return int(bool(complaints))
+    kinds = configurations()
+    found = measure(classes(), kinds)
+    changed = differences(json.loads(MEASURED.read_text("utf-8")), found.data) if MEASURED.exists() else []
+    if options.write:
+        MEASURED.write_text(text_of(found.data), "utf-8")
+        table.cache_clear()
+    print("\n".join(changed), end="\n" if changed else "")
+    print(
+        f"transformers {transformers.__version__}: {len(found.data['models'])} model types, {len(changed)} differences"
+    )
+    new = {name for name in found.missing if name not in written()["models"] and name not in written()["parts"]}
+    for name in sorted(new | {*unknown_types(table())}):
+        why = found.missing.get(name, ["no table has it"])
+        print(f"not measured: {name or 'a class without a model_type'}: {'; '.join(why)}")
+    return int(bool(changed) and not options.write)
 
 
 if __name__ == "__main__":

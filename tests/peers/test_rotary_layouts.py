@@ -172,7 +172,7 @@ def test_vision(model: str, measured: Measured) -> None:
     check(Peer(layout, 80, grids, (cos, sin), rotate, ids=position_ids), measured, f"transformers {model} vision")
 
 
-# What models.json says of the order of their coordinates.
+# What the table says of the order of their coordinates.
 SWAPPED: dict[str, Any] = {"step3p7": "qwen2_vl_vision", "inkling2": "sam2"}
 
 

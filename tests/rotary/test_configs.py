@@ -78,7 +78,7 @@ def test_parts_and_other_names_lead_to_rows() -> None:
     table = _table()
     for name, (key, part) in table["parts"].items():
         assert key != name
-        kinds = ("models", "parts", "without", "sinusoids")
+        kinds = ("models", "parts", "without", "sinusoids", "learned", "told")
         assert part is None or any(part in table[kind] for kind in kinds), part
     assert all(name in table["models"] for name in table["other_names"].values())
     assert not {*table["without"]} & {*table["models"]}

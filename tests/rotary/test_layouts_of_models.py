@@ -14,13 +14,13 @@ import numpy as np
 import pytest
 
 import fastpe
-from fastpe._config.file import packaged
+from fastpe._config.tables import table
 
 from ..oracles.refusals import Refused, check_refused, each, rows
 from .oracle import Array
 
 LAYOUTS: Any = fastpe.rotary_layouts
-MODELS = packaged("models.json")
+MODELS = table()
 
 
 # The formulas, as plainly as possible. A formula gives (coordinate, frequency) of each pair.

@@ -91,7 +91,9 @@ def refusal(config: ModelConfig, wanted: str) -> Exception:
     if other_code := _of_other_code(config):
         return other_code
     has = {"rotation": "rotates by one coordinate", "sinusoids": "adds sinusoids", "layout": "has a layout"}[wanted]
-    if name in data["models"] or name in data["parts"]:
+    for _ in range(3):  # to the type of its language model
+        name = data["parts"].get(name, [name])[-1]
+    if name in data["models"]:
         return refused(
             ValueError, place, f"{found}, no model that {has}", remedy="use fastpe.RotaryEmbedding.from_config(config)"
         )

@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What is known of each `model_type`: models.json, which tools/rotary_models.py measures with the installed transformers."""
+"""What is known of each `model_type`.
+
+measured.json is what tools/rotary_models.py measures with the installed transformers, and written.json what nobody can
+measure, by hand and with sources. In what follows "the table" is both.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +17,7 @@ from fastpe._config.file import Json, packaged
 
 @dataclasses.dataclass(frozen=True)
 class ModelType:
-    """A row of models.json: what a config.json of this `model_type` does not say, and how its keys are read.
+    """A row of the table: what a config.json of this `model_type` does not say, and how its keys are read.
 
     * interleaved, conjugate, form: as in `RotaryEmbedding`. pairing_key: a key of the config that decides the pairing.
     * reorders: whether transformers leaves pairs of neighbours half of the width apart. Tests and documentation read it.
@@ -39,7 +43,7 @@ class ModelType:
     * harmless: keys that concern rotation, and that the model's module does not read, by the source of the row. neutral:
       values of such keys that change nothing, where others would.
     * query_scale: what queries are multiplied by besides: see `fastpe.query_scale`.
-    * hand: fields that the tool cannot measure. source: the folder in transformers, or the file of another project.
+    * source: the folder in transformers, or the file of another project.
     """
 
     interleaved: bool
@@ -74,7 +78,6 @@ class ModelType:
     neutral: Mapping[str, list[Any]] = dataclasses.field(default_factory=dict)
     defaults: Json = dataclasses.field(default_factory=dict)
     query_scale: tuple[str, ...] = ()
-    hand: tuple[str, ...] = ()
     source: str = ""
 
     def of_layer(self, layer_type: str) -> ModelType:
@@ -104,8 +107,17 @@ class ModelType:
 
 @functools.cache
 def table() -> dict[str, Any]:
-    """models.json."""
-    return packaged("models.json")
+    """What is measured, and what is written by hand, which counts where both have a field."""
+    data, by_hand = packaged("measured.json"), written()
+    names = sorted({*data["models"], *by_hand["models"]})
+    models = {name: data["models"].get(name, {}) | by_hand["models"].get(name, {}) for name in names}
+    return {**by_hand, "models": models, "parts": {**data["parts"], **by_hand["parts"]}}
+
+
+@functools.cache
+def written() -> dict[str, Any]:
+    """The tables that are written by hand, each with its source."""
+    return packaged("written.json")
 
 
 @functools.cache

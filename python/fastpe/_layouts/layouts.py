@@ -78,7 +78,7 @@ def _layout(
 def _text(
     name: str, *serves: str, row: str = "", models: tuple[str, ...] = (), ids: str = "mrope_frames"
 ) -> RotaryLayout:
-    """Text among images and videos: a model type of models.json, whose configs have the base."""
+    """Text among images and videos: a model type of the table, whose configs have the base."""
     fields = table()["models"][f"{row or name}_text"]
     division, sections = fields["mrope"]
     shared = {key: fields[key] for key in ("interleaved", "form")} | {"partial": bool(fields.get("partial"))}
