@@ -148,7 +148,8 @@ def test_numbers_of_every_dtype_and_stride_mean_the_same(dtype: str, step: int) 
     assert_same_bits(fastpe.embed(taken(ids), rows, alpha=0.0), rows[ids])
     x, lengths = np.zeros((3, 130, 2)), np.minimum([129, 0, 3], min(int(limits.max), 130))
     for name, counts in (("lengths", lengths), ("offset", lengths)):
-        assert_same_bits(fastpe.add(x, **{name: taken(counts)}), fastpe.add(x, **{name: counts.tolist()}))
+        given: Any = {name: taken(counts)}
+        assert_same_bits(fastpe.add(x, **given), fastpe.add(x, **{name: counts.tolist()}))
     starts = np.array([0, 5, 5, 127])
     assert_same_bits(
         fastpe.add(x[0, :127], cu_seqlens=taken(starts)), fastpe.add(x[0, :127], cu_seqlens=starts.tolist())

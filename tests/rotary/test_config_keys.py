@@ -368,3 +368,27 @@ def test_what_switches_the_rotation_off_is_not_to_be_left_out(key: str) -> None:
 def test_a_base_in_the_given_scaling_counts() -> None:
     rope = from_config({**LLAMA, "rope_theta": None}, scaling={"rope_type": "linear", "factor": 2.0, "rope_theta": 1e4})
     assert np.array_equal(rope.frequencies, fastpe.RotaryEmbedding(128, interleaved=False, base=1e4).frequencies / 2)
+
+
+def test_a_remedy_leads_to_no_other_refusal() -> None:
+    conformer = {"model_type": "wav2vec2-conformer", "position_embeddings_type": "relative"}
+    for call in (from_config, fastpe.PositionalEncoding.from_config):
+        with pytest.raises(ValueError, match=r"fastpe\.encode\(np\.arange\(L - 1, -L, -1\), hidden_size\)"):
+            call(conformer)
+    for name in ("deberta", "deberta-v2"):
+        with pytest.raises(ValueError, match="it adds no table"):
+            fastpe.PositionalEncoding.from_config({"model_type": name, "position_biased_input": False})
+    with pytest.raises(ValueError, match=r"table.*and a bias to the scores"):
+        fastpe.PositionalEncoding.from_config({"model_type": "mpnet"})
+    with pytest.raises(ValueError, match=naming("model_type")) as raised:
+        fastpe.query_scale({"model_type": "unheard_of"}, 4)
+    assert "interleaved" not in str(raised.value)
+    with pytest.raises(ValueError, match=r"clip_text_model|learned"):
+        fastpe.PositionalEncoding.from_config({"model_type": "clip", "text_config": {}})
+
+
+def test_the_arguments_are_attributes() -> None:
+    encoding = fastpe.PositionalEncoding(8, convention="tensor2tensor", base=500.0)
+    assert (encoding.base, encoding.freq_scale, fastpe.PositionalEncoding(8).base) == (500.0, 1.0, 10000.0)
+    given = fastpe.PositionalEncoding(4, frequencies=[1.0, 0.5])
+    assert given.base is given.freq_scale is None

@@ -77,7 +77,8 @@ MODELS: list[tuple[dict[str, Any], str]] = [
     ({"model_type": "wav2vec2-conformer", "position_embeddings_type": "relative", "hidden_size": 64}, "model: adds"),
     # Sinusoidal, learned, biased, nothing
     *(({"model_type": name}, "model: adds") for name in ("m2m_100", "marian", "fsmt", "speech_to_text", "bert", "gpt2",
-        "roberta", "bart", "opt", "bloom", "t5", "mpt", "xlnet", "vit_mae", "detr", "sam_prompt_encoder")),
+        "roberta", "bart", "opt", "bloom", "t5", "mpt", "xlnet", "mpnet", "deberta", "vit_mae", "detr", "sam_prompt_encoder")),
+    ({"model_type": "deberta-v2", "position_biased_input": False}, "model: adds"),
     ({"model_type": "musicgen", "decoder": {}}, "text: adds"),
     ({"model_type": "mamba"}, "model: nothing"),
     ({"model_type": "vision-encoder-decoder", "encoder": {"model_type": "vit"}, "decoder": {"model_type": "trocr",

@@ -83,7 +83,7 @@ def query_scale(
     >>> fastpe.query_scale(llama4, [0, 8191, 100_000], layer=3)
     array([1.        , 1.06931472, 1.25649494])
     """
-    model = Model(config, {})
+    model = Model(config, {}, "scores")
     given = np.arange(integer("positions", positions, 0)) if isinstance(positions, int) else np.asarray(positions)
     where = numbers("positions", given, "numbers", dtype="int64" if given.dtype.kind in "iu" else "float64")
     if not (np.isfinite(where) & (where >= 0)).all():

@@ -19,7 +19,7 @@ from fastpe._config.file import Json, path_text
 from fastpe._config.layer_types import LayerType, has_types, is_rotated, layer_types, number_of_layers
 from fastpe._config.model import ModelConfig, model_of, part_of
 from fastpe._config.rope import Rope, entries_of, read_rope, with_mscale
-from fastpe._config.rows import Found, find_model
+from fastpe._config.rows import Found, find_model, use_of
 from fastpe._config.unread import refuse_unread
 from fastpe._config.values import Value, read_number, wrong
 from fastpe._errors import refused
@@ -31,12 +31,12 @@ Source = Json | str | os.PathLike[str] | ModelConfig
 class Model:
     """The layers of one config; numbers are read when a layer asks for them, once for all that are alike."""
 
-    def __init__(self, config: Source, given: Json) -> None:
+    def __init__(self, config: Source, given: Json, wanted: str = "rotation") -> None:
         self.given = {name: value for name, value in given.items() if value is not None}
         pairing = flag("interleaved", self.given["interleaved"]) if "interleaved" in self.given else None
         if "rotary_dim" in self.given:
             self.given["rotary_dim"] = read_rotary_dim(self.given["rotary_dim"])
-        found = find_model(model_of(config), pairing)
+        found = find_model(model_of(config), pairing, wanted)
         if {"base", "scaling"} <= {*self.given}:
             found = found._replace(part=_without_mapping(found.part, "rotary_dim" in self.given))
         self.found: Found = found
@@ -154,11 +154,8 @@ def _require_rotary(found: Found) -> None:
         if found.config.get(key, found.model.defaults.get(key)) not in allowed:
             what = f"is {shown(found.config.get(key))}: this model has no rotary embedding"
             this = json.dumps({key: allowed[0]})
-            raise wrong(
-                found.part._at(key),
-                what,
-                remedy=f"leave its queries and keys as they are, or write {this} if yours has one",
-            )
+            use = use_of(found.part._known_type or "") or "leave its queries and keys as they are"
+            raise wrong(found.part._at(key), what, remedy=f"{use}, or write {this} if yours has one")
 
 
 def _own_values(found: Found) -> dict[int, dict[str, Any]]:

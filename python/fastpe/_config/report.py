@@ -17,7 +17,7 @@ import numpy as np
 import fastpe
 from fastpe._arguments import shown
 from fastpe._config.model import ModelConfig
-from fastpe._config.rows import other_file, refusal, use_of
+from fastpe._config.rows import is_rotated_model, other_file, refusal, use_of
 from fastpe._config.tables import row_of, table
 
 _widest, _enough = 118, 4096
@@ -140,7 +140,7 @@ class _Writer:
     def _language_model(self, part: ModelConfig, name: str, title: str) -> None:
         """What a part adds, rotates or multiplies, and how its tokens are numbered."""
         known = part._known_type
-        if known in table()["models"] and _is_rotated(part):
+        if known in table()["models"] and is_rotated_model(part, row_of(known or "")):
             self._rotation(part, name, title)
         elif known in table()["sinusoids"] and (
             found := _quiet(f"fastpe.PositionalEncoding.from_config({name})", self.config)
@@ -151,7 +151,7 @@ class _Writer:
             )
             call = f"encoding = fastpe.PositionalEncoding.from_config({name})"
             self._add(title, "adds", says, call, "x = encoding.add_(x * encoding.embedding_scale)")
-        elif use := use_of(known or ""):
+        elif use := use_of(known or "", part._json):
             self._use(part, title, use)
         elif known in table()["layouts"]:
             self._layout(part, title, name)
@@ -231,18 +231,19 @@ class _Writer:
         return f"{', '.join(map(str, counts))} frequencies of time, height, width" if counts else ""
 
     def _use(self, part: ModelConfig, title: str, use: str) -> None:
-        """A call of the tables, with the numbers of this file."""
-        call = _call_in(use)
-        note = use.replace(call, "").removeprefix("use ").strip(" ,:")
-        for key in re.findall(r'config\["(\w+)"\]', call):
+        """The calls of a sentence of the tables, with the numbers of this file."""
+        calls = _calls_in(use)
+        for call in calls:
+            use = use.replace(call, "")
+        for key in {key for call in calls for key in re.findall(r'config\["(\w+)"\]', call)}:
             if key not in part._json:
-                self._not_known.append(f"{title}: {part._place(key)} is missing, a number of {call}")
+                self._not_known.append(f"{title}: {part._place(key)} is missing, a number of {calls[0]}")
                 return
-            call = call.replace(f'config["{key}"]', repr(part._json[key]))
-        if isinstance(part._json.get("pad_token_id"), int):
-            pad = part._json["pad_token_id"]
-            call = call.replace("pad_token_id + 1", str(pad + 1)).replace("pad_token_id", str(pad))
-        self._add(title, "adds", note or "what this call gives", call)
+            calls = [call.replace(f'config["{key}"]', repr(part._json[key])) for call in calls]
+        if isinstance(pad := part._json.get("pad_token_id"), int):
+            calls = [call.replace("pad_token_id + 1", str(pad + 1)).replace("pad_token_id", str(pad)) for call in calls]
+        says = re.sub(r": ?(?=,|$)", "", use.removeprefix("use ").strip(" ,"))
+        self._add(title, "adds", says or "what this call gives", *calls)
 
     def _ids(self, title: str) -> None:
         """How tokens are numbered."""
@@ -284,7 +285,7 @@ class _Writer:
                 self._add(title, "inputs", f"of an exported graph, here for 16 x 16 patches: {says}", call)
                 break
         self._layout(part, title, "config")
-        if not any(each.part == title for each in self._needs) and (use := use_of(part._known_type or "")):
+        if not any(each.part == title for each in self._needs) and (use := use_of(part._known_type or "", part._json)):
             self._use(part, title, use)
         if not any(each.part == title for each in self._needs):
             self._not_known.append(f"images: {refusal(part, 'layout')}")
@@ -318,7 +319,7 @@ class _Writer:
             says = ", ".join(f"{name} {_shape(value)}" for name, value in inputs.items())
             self._add(title, "inputs", f"of an exported graph, here for 1000 frames: {says}", call)
         place = next((f'config.parts["{name}"]' for name, each in self.config.parts.items() if each is part), "config")
-        if known in table()["models"] or known in table()["sinusoids"] or use_of(known or ""):
+        if known in table()["models"] or known in table()["sinusoids"] or use_of(known or "", part._json):
             self._language_model(part, place, title)
         elif len(self._needs) == count:
             self._not_known.append(f"sound: {refusal(part, 'rotation')}")
@@ -373,12 +374,6 @@ def _names_argument(call: str, config: ModelConfig, argument: str) -> bool:
     return False
 
 
-def _is_rotated(part: ModelConfig) -> bool:
-    """Whether the file says that a model of a type that may be rotated is."""
-    row = row_of(part._known_type or "")
-    return all(part._json.get(key, row.defaults.get(key)) in allowed for key, allowed in row.requires.items())
-
-
 def _said(rope: fastpe.RotaryEmbedding) -> str:
     """How an embedding rotates."""
     pairs = "neighbours" if rope.interleaved else "halves apart"
@@ -411,12 +406,13 @@ def _shape(value: Any) -> str:
     return f"{value.dtype} {[*value.shape]}" if isinstance(value, np.ndarray) else type(value).__name__
 
 
-def _call_in(text: str) -> str:
-    """The first call of fastpe in a sentence, with what is called of its result."""
-    start = text.index("fastpe.")
-    end, depth = start, 0
-    for end in range(start, len(text)):
-        depth += (text[end] in "([") - (text[end] in ")]")
-        if depth == 0 and text[end] in ")]" and text[end + 1 : end + 2] not in ("[", "."):
-            break
-    return text[start : end + 1]
+def _calls_in(text: str) -> list[str]:
+    """The calls of fastpe in a sentence, with what is called of their results."""
+    calls = []
+    for match in re.finditer(r"(learned\[)?fastpe\.", text):
+        end, depth = match.start(), 0
+        while depth or text[end] not in ")]" or text[end + 1 : end + 2] in ("[", "."):
+            end += 1
+            depth += (text[end] in "([") - (text[end] in ")]")
+        calls.append(text[match.start() : end + 1])
+    return calls

@@ -27,16 +27,16 @@ class Found(NamedTuple):
         return self.part._json
 
 
-def find_model(config: ModelConfig, interleaved: bool | None) -> Found:
+def find_model(config: ModelConfig, interleaved: bool | None, wanted: str = "rotation") -> Found:
     """The model of text in `config`, or the model that it is."""
     if config.vision is config:
-        raise refusal(config, "rotation")
+        raise refusal(config, wanted)
     *around, part = config._levels
     outer = tuple(level for level in around if level._json.keys() - {"model_type"} - part._json.keys())
     if part._known_type in table()["models"]:
         return Found(part, row_of(part._known_type), outer)
     if interleaved is None or is_known(part):
-        raise refusal(part, "rotation")
+        raise refusal(part, wanted)
     unknown = ModelType(interleaved=interleaved, partial=True, **table()["unknown"])
     # Where a file has the width of the part, it counts.
     exact = next((key for key in table()["rotary_dims"] if part._json.get(key) is not None), "")
@@ -51,6 +51,12 @@ def is_known(config: ModelConfig) -> bool:
     return bool(name in data["layouts"] or name in data["told"] or name in data["without"] or use_of(name))
 
 
+def is_rotated_model(config: ModelConfig, model: ModelType) -> bool:
+    """Whether the file says that a model of a type that may be rotated is."""
+    values = {key: config._json.get(key, model.defaults.get(key)) for key in model.requires}
+    return all(value in model.requires[key] for key, value in values.items())
+
+
 def other_file(config: Json) -> str:
     """What shows that a file without a model_type describes no model."""
     if isinstance(config.get("model"), Mapping) and "decoder" in config["model"]:
@@ -60,7 +66,7 @@ def other_file(config: Json) -> str:
 
 
 def refusal(config: ModelConfig, wanted: str) -> Exception:
-    """An error to raise where `config` has no "rotation", "sinusoids" or "layout": what it has, and what to call instead."""
+    """An error to raise where `config` has no "rotation", "sinusoids", "layout" or "scores": what it has, and what to call instead."""
     name, data, place = config._known_type, table(), config._place("model_type")
     found = "is missing" if name is None else f"is {name!r}"
     if name is None and (other := other_file(config._json)):
@@ -90,14 +96,14 @@ def refusal(config: ModelConfig, wanted: str) -> Exception:
         return refused(ValueError, place, found, remedy=remedy)
     if other_code := _of_other_code(config):
         return other_code
-    has = {"rotation": "rotates by one coordinate", "sinusoids": "adds sinusoids", "layout": "has a layout"}[wanted]
+    has = {"sinusoids": "adds sinusoids", "layout": "has a layout"}.get(wanted, "rotates by one coordinate")
     for _ in range(3):  # to the type of its language model
         name = data["parts"].get(name, [name])[-1]
-    if name in data["models"]:
+    if name in data["models"] and is_rotated_model(config, row_of(name)):
         return refused(
             ValueError, place, f"{found}, no model that {has}", remedy="use fastpe.RotaryEmbedding.from_config(config)"
         )
-    use = use_of(name or "")
+    use = use_of(name or "", config._json)
     if use or name in data["without"]:
         otherwise = "leave its queries and keys as they are, or use RotaryEmbedding(rotary_dim, ..) if yours has one"
         otherwise = otherwise if wanted == "rotation" else "it has no positions that fastpe knows"
@@ -113,6 +119,9 @@ def _unknown(config: ModelConfig, wanted: str, found: str) -> Exception:
         guess = model_guess(name, [*data["models"], *data["parts"]], quote='"')
         otherwise = "print(fastpe.rotary_layouts) for models of images and videos"
         remedy += f"apart{other_models(config._json)}; {guess or otherwise}"
+    elif wanted == "scores":
+        found += ": what its queries are multiplied by is not known"
+        remedy = "multiply them as its own code does"
     elif wanted == "sinusoids":
         near = nearest(name, data["sinusoids"], 0.7)
         guess = f'; "{near}" is known: before you take it, compare what both add to embeddings' if near else ""
@@ -144,16 +153,22 @@ def _of_other_code(config: ModelConfig) -> Exception | None:
     return None
 
 
-def use_of(model_type: str) -> str:
-    """The call for a model that adds an encoding, a table or a bias of scores; empty where none is known."""
+def use_of(model_type: str, config: Json | None = None) -> str:
+    """The call for a model that adds an encoding, a table or a bias of scores; empty where none is known.
+
+    A few files of `config` say that the model adds no table.
+    """
     data = table()
+    if (config or {}).get("position_biased_input") is False:
+        return "it adds no table, but a bias to the scores, by buckets of relative positions"
     if model_type in data["sinusoids"]:
         note = data["sinusoids"].get(model_type, {}).get("note", "")
         return f"use fastpe.PositionalEncoding.from_config(config){f' for {note}' if note else ''}"
     if model_type in data["grids"]:
         return f"use {data['grids'][model_type]}"
     if model_type in data["learned"]:
-        return f"it adds a learned table: fastpe.add_(x, table=table, {data['learned'][model_type]})"
+        bias = f", and a bias to the scores: {data['biases'][model_type]}" if model_type in data["biases"] else ""
+        return f"it adds a learned table: fastpe.add_(x, table=table, {data['learned'][model_type]}){bias}"
     if model_type in data["biases"]:
         return f"it adds a bias to the scores: {data['biases'][model_type]}"
     return ""

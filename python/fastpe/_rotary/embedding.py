@@ -29,7 +29,8 @@ _as_given = ("rotary_dim", "interleaved", "conjugate", "max_len")
 class RotaryEmbedding(EncoderBase, _core.Rotary):
     """A rotary position embedding: an immutable plan for one width, one pairing and one set of frequencies.
 
-    It is thread-safe, hashable by value, and picklable. `max_len` changes the speed, and never the results.
+    It is thread-safe, hashable by value, and picklable. `max_len` changes the speed, and never the results. To make one
+    takes longer than to rotate a token by it: make it once, for all layers and steps that are alike.
 
     Parameters
     ----------

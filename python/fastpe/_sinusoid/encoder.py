@@ -56,8 +56,9 @@ class PositionalEncoding(EncoderBase, _core.Encoder):
 
     Attributes
     ----------
-    d_model, max_len, convention, padding_idx, embedding_scale
-        The arguments as they were given. `base` and `freq_scale` are part of the convention.
+    d_model, max_len, convention, base, freq_scale, padding_idx, embedding_scale
+        The arguments, with the values that count where none were given. `base` and `freq_scale` are None if frequencies
+        were given.
     arguments : dict
         All arguments: ``PositionalEncoding(**encoding.arguments) == encoding``.
 
@@ -141,6 +142,16 @@ class PositionalEncoding(EncoderBase, _core.Encoder):
         model = {"padding_idx": padding, "embedding_scale": scale}
         arguments = {"d_model": width, "max_len": rows, "convention": name, "frequencies": list(given) or None, **model}
         self._set(d_model=width, max_len=rows, convention=chosen, _given=given, _arguments=arguments, **model)
+
+    @property
+    def base(self) -> float | None:
+        """The base of the frequencies; None if they were given."""
+        return None if self._given else self.convention.base
+
+    @property
+    def freq_scale(self) -> float | None:
+        """What the frequencies are multiplied by; None if they were given."""
+        return None if self._given else self.convention.freq_scale
 
     @classmethod
     @names_keywords
