@@ -44,9 +44,9 @@ def text_row(folder: str) -> dict[str, Any]:
     rng = np.random.default_rng(1)
     drawn = [
         peers.drawn(folder, rng, padding=padding, own_tokens=False, sizes=peers.SMALL)
-        for padding in ("", "left", "right") * (1 if folder == "minicpmv4_7" else 3)
+        for padding in ("", "left", "right") * (1 if folder == "minicpmv4_7" else 2)
     ]
-    prompts = [*drawn, *long_videos(folder, config), *uneven_slices(folder)]
+    prompts = [*drawn, *long_videos(folder, config), *uneven_slices(folder), *odd_ends(folder, config)]
     for prompt in prompts:
         prompt.tokens[prompt.tokens >= 300] = 1
     return {"config": {**own, **sizes}, "prompts": [numbered(folder, config, prompt) for prompt in prompts]}
@@ -68,14 +68,14 @@ def long_videos(folder: str, config: Any) -> list[peers.Prompt]:
 
 
 def uneven_slices(folder: str) -> list[peers.Prompt]:
-    """Lines of 2, 1 and 3 slices, which no grid has, and of 2, 2 and 2."""
+    """Lines of 2 and 1 slices, which no grid has, of 2, 1 and 3, and of 2, 2 and 2."""
     if folder != "minicpmv4_7":
         return []
     of = peers.TOKENS
     image, size = [of["image_start_id"], *[of["image_token_id"]] * 2, of["image_end_id"]], (4, 8)
     crop = [of["slice_start_id"], *[of["image_token_id"]] * 2, of["slice_end_id"]]
     prompts = []
-    for lines in ([2, 1, 3], [2, 2, 2]):
+    for lines in ([2, 1], [2, 1, 3], [2, 2, 2]):
         tokens = [1, *image]
         for number, count in enumerate(lines):
             tokens += [of["newline_id"]] * (number > 0) + crop * count
@@ -83,6 +83,22 @@ def uneven_slices(folder: str) -> list[peers.Prompt]:
         row = np.array([[*tokens, 1]])
         prompts.append(peers.Prompt(row, np.ones_like(row), grids, np.array([], int), False, np.array([0])))
     return prompts
+
+
+def odd_ends(folder: str, config: Any) -> list[peers.Prompt]:
+    """A prompt that ends with an image; and for Omni a wide video whose audio is short and ends it."""
+    none = np.array([], int)
+    if folder in peers.OMNI:
+        inner = [*[config.video_token_id] * 6, *[config.audio_token_id] * 2]
+        start = [1, config.vision_start_token_id, config.audio_start_token_id]
+        row = np.array([[*start, *inner, 998, 997, 1, 1]])
+        given = {"video_grid_thw": np.array([[1, 2, 12]]), "second_per_grid": np.array([1.0])}
+        frames = next(each for each in range(1, 50) if peers.audio_length(folder, each) == 2)
+        return [peers.Prompt(row, np.ones_like(row), given, np.array([frames]), True, np.array([0]))]
+    if folder in ("glm_image", "minicpmv4_7", *peers.WITH_LINE_ENDS):
+        return []
+    row = np.array([[1, *[config.image_token_id] * 6]])
+    return [peers.Prompt(row, np.ones_like(row), {"image_grid_thw": np.array([[1, 4, 6]])}, none, False, np.array([1]))]
 
 
 def numbered(folder: str, config: Any, prompt: peers.Prompt) -> dict[str, Any]:
@@ -108,12 +124,16 @@ def numbered(folder: str, config: Any, prompt: peers.Prompt) -> dict[str, Any]:
 def vision_row(folder: str, name: str) -> dict[str, Any]:
     """What the exporters give for grids, by a class's defaults and by other numbers."""
     row, cases = models()[name]["vision"], []
+    if "padded" in row:
+        return {"cases": [padded_case(folder, side, row["padded"]) for side in (27, 70)]}
+    if name == "inkling2":
+        return {"cases": [inkling_case(*sizes) for sizes in ((2, 32), (3, 7))]}
     also = {"pos_emb_width": "pos_emb_height" in row["config"], "adapter_merge_size": folder == "dots3_note"}
     keys = [*row["config"], *(key for key, is_one in also.items() if is_one)]
     for changes in ({}, {key: peers.CHANGES[key] for key in keys if key in peers.CHANGES}):
-        model = peers.encoder(folder, "target_sizes" if row.get("packed") else "grid_thw", tuple(changes.items()))
+        model = peers.encoder(folder, "target_sizes" if "fractions" in row else "grid_thw", tuple(changes.items()))
         grids = np.array([[2, 4, 8], [1, 12, 4], [3, 4, 4]])
-        given: dict[str, Any] = {"target_sizes": grids[:, 1:]} if row.get("packed") else {"grid_thw": grids}
+        given: dict[str, Any] = {"target_sizes": grids[:, 1:]} if "fractions" in row else {"grid_thw": grids}
         if row.get("merge") == "merge_sizes":
             given["merge_sizes"] = np.array([2, 1, 2])
         inputs = peers.expected_of(model, given)
@@ -123,6 +143,28 @@ def vision_row(folder: str, name: str) -> dict[str, Any]:
         stored = {key: plain(value) for key, value in inputs.items()}
         cases.append({"config": {key: plain(each) for key, each in changes.items()}, **lists(given), "inputs": stored})
     return {"cases": cases}
+
+
+def padded_case(folder: str, side: int, padded: str) -> dict[str, Any]:
+    """Three images beside each other; 27 cells are one of the grids whose float32 bounds are not the nearest numbers."""
+    sizes = np.array([[9, 5], [27, 2], [1, 2]])
+    if padded == "end":
+        inputs = {"position_ids": peers.ranged_ids(side, sizes).tolist()}
+    else:
+        ids, mask = peers.padded_ids(folder, 14 * side, 14, sizes)
+        inputs = {"position_ids": ids.tolist(), "patch_attention_mask": mask.astype(int).tolist()}
+    return {"config": {"image_size": 14 * side, "patch_size": 14}, "target_sizes": sizes.tolist(), "inputs": inputs}
+
+
+def inkling_case(merge: int, side: int) -> dict[str, Any]:
+    grids = np.array([[1, 2, 3], [1, 4, 1]])
+    seen = peers.inkling_inputs(grids, merge, side)
+    places = seen["patch_index"]
+    inputs = {"position_ids": seen["positions"][places] - 1, "cu_seqlens": seen["cu_seqlens"], "patch_index": places}
+    inputs["sums"] = np.round(seen["sums"], 5)
+    config = {"spatial_merge_size": merge, "posemb_grid_size": side}
+    longest = int(np.diff(seen["cu_seqlens"]).max())
+    return {"config": config, "grid_thw": grids.tolist(), "inputs": {**lists(inputs), "max_seqlen": longest}}
 
 
 def sums(folder: str, model: Any, grids: Any, indices: Any, weights: Any) -> list[float]:
@@ -142,6 +184,8 @@ def audio_row(folder: str) -> dict[str, Any]:
         argument = "input_features_mask" if row.get("masked") else "feature_lens"
         model = peers.encoder(folder, argument, tuple(changes.items()))
         inputs = peers.expected_of(model, peers.sound(model, lengths, masked=bool(row.get("masked"))))
+        if folder == "qwen3_omni_moe":
+            inputs |= peers.after_convolutions(model, inputs["chunk_lengths"], lengths)
         stored = {key: plain(value) for key, value in inputs.items()}
         cases.append({"config": changes, "feature_lens": lengths.tolist(), "inputs": stored})
     return {"cases": cases}
@@ -163,7 +207,7 @@ def written() -> str:
     rows: dict[str, dict[str, Any]] = {}
     for name, kinds in models().items():
         rows[name] = {}
-        for kind in kinds:
+        for kind in kinds.keys() - {"tokens"}:
             folder = SAME.get((kind, name), name)
             row = {"text": text_row, "audio": audio_row}.get(kind, lambda each, name=name: vision_row(each, name))(
                 folder

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import fastpe
+from fastpe._graph.model import models
 
 from ..oracles.refusals import Refused, check_refused, each, rows
 
@@ -206,15 +207,121 @@ def test_text_after_a_video(folder: str, grid: tuple[int, int, int], config: Any
 )
 def test_models_that_count_tokens(tokens: Any, given: Any, expected: Any) -> None:
     configs: list[Any] = [
-        {"model_type": "llama"},
-        {"model_type": "llava", "text_config": {"model_type": "llama"}},
-        {"hidden_size": 8},
+        ({"model_type": "llama"}, {}),
+        ({"model_type": "llava", "text_config": {"model_type": "llama"}}, {"first_position": 0}),
+        (fastpe.ModelConfig({"model_type": "llava"}), {}),
+        ({"hidden_size": 8}, {"first_position": 0}),
+        ({"model_type": "qwen9_vl"}, {"first_position": 0}),
+        ({"model_type": "bert", "is_decoder": True}, {}),
     ]
-    for config in configs:
-        inputs = fastpe.text_inputs(config, tokens, **given)
-        assert inputs.keys() == {"position_ids"}
-        np.testing.assert_array_equal(inputs["position_ids"], expected)
-        assert inputs["position_ids"].dtype == np.int64
+    for config, also in configs:
+        for types in (np.array, list):
+            inputs = fastpe.text_inputs(config, types(tokens), **given, **also)
+            assert inputs.keys() == {"position_ids"}
+            np.testing.assert_array_equal(inputs["position_ids"], expected)
+            assert inputs["position_ids"].dtype == np.int64
+
+
+@pytest.mark.parametrize(
+    ("config", "given", "expected"),
+    [
+        # All columns count in encoders.
+        ({"model_type": "bert"}, {"attention_mask": [[0, 0, 1, 1]]}, [[0, 1, 2, 3]]),
+        ({"model_type": "bert"}, {"attention_mask": [[0, 0, 1, 1, 1, 1]]}, [[2, 3, 4, 5]]),
+        ({"model_type": "bert"}, {"past": 5}, [[5, 6, 7, 8]]),
+        ({"model_type": "fnet"}, {"attention_mask": [[0, 1, 1, 1]]}, [[0, 1, 2, 3]]),
+        ({"model_type": "mra"}, {}, [[2, 3, 4, 5]]),
+        # Behind the position of padding, which is found by its token
+        ({"model_type": "roberta"}, {}, [[1, 2, 1, 3]]),
+        ({"model_type": "roberta", "pad_token_id": 8}, {}, [[9, 10, 11, 12]]),
+        ({"model_type": "roberta"}, {"attention_mask": [[0, 1, 0, 1]]}, [[1, 2, 1, 3]]),
+        ({"model_type": "roberta"}, {"past": 3}, [[1, 5, 1, 6]]),
+        ({"model_type": "markuplm"}, {}, [[1, 2, 3, 4]]),
+        ({"model_type": "paligemma"}, {"attention_mask": [[0, 1, 1, 1]]}, [[1, 1, 2, 3]]),
+        ({"model_type": "paligemma"}, {"past": 3}, [[4, 5, 6, 7]]),
+        ({"model_type": "new"}, {"first_position": 2, "attention_mask": [[0, 1, 1, 1]]}, [[1, 2, 3, 4]]),
+        ({"model_type": "opt"}, {"attention_mask": [[0, 1, 1, 1]]}, [[1, 0, 1, 2]]),
+    ],
+)
+def test_other_rules_of_text(config: Any, given: Any, expected: Any) -> None:
+    """tools/token_positions.py measures which models have which."""
+    tokens = np.array([[1, 7, 1, 9]])
+    found = fastpe.text_inputs(config, tokens, **given)
+    assert found["position_ids"].tolist() == expected
+    same = fastpe.text_inputs(fastpe.ModelConfig(config), tokens, **{"first_position": None, **given})
+    assert same["position_ids"].tolist() == expected
+
+
+@pytest.mark.parametrize("rows_of", [1, 3])
+@pytest.mark.parametrize("folder", [name for name, kinds in models().items() if "text" in kinds] + ["llama", "bert"])
+def test_the_next_token(folder: str, rows_of: int) -> None:
+    """By a route of its own, which gives what a mask of all tokens gives, for numbers and arrays of every form."""
+    config = fastpe.ModelConfig(config_of(folder, {"video_start_token_id": 7, "video_end_token_id": 6}))
+    deltas: Any = {} if folder in ("llama", "bert") else {"rope_deltas": np.arange(rows_of)[:, None] - 1}
+    for length in (1, 3):
+        tokens = np.ones((rows_of, length), np.int32)
+        whole = fastpe.text_inputs(config, tokens, attention_mask=np.ones((rows_of, 5 + length), int), **deltas)
+        forms: list[Any] = [5, np.full(rows_of, 5), np.full((rows_of, 1), 5), [5] * rows_of, np.int32(5)]
+        for past in forms:
+            found = fastpe.text_inputs(config, tokens, past=past, **deltas)
+            assert found.keys() == whole.keys()
+            for name, same in whole.items():
+                np.testing.assert_array_equal(found[name], same)
+                assert (found[name].dtype, found[name].shape) == (same.dtype, same.shape)
+                assert found[name].flags.writeable
+    if deltas:
+        assert found["rope_deltas"] is not deltas["rope_deltas"]
+        with pytest.raises(ValueError, match="image_grid_thw"):
+            fastpe.text_inputs(config, np.full((rows_of, 1), 11), past=5, **deltas)
+        with pytest.raises(ValueError, match="rope_deltas"):
+            fastpe.text_inputs(config, np.ones((rows_of, 1), int), past=5, rope_deltas=np.full((rows_of, 1), -6))
+
+
+def test_rows_of_text() -> None:
+    """The positions of text alone, in front of the coordinates of a graph or behind them."""
+    tokens, given = tokens_of("0011110"), {"image_grid_thw": [[1, 4, 4]]}
+    mask = {"attention_mask": [[0, 1, 1, 1, 1, 1, 1]]}
+    for folder in ("qwen2_vl", "qwen3_omni_moe"):
+        ids, deltas = numbered(folder, tokens, **given, **mask)
+        first, same = numbered(folder, tokens, **given, **mask, text_row="first")
+        last, _ = numbered(folder, tokens, **given, **mask, text_row="last")
+        np.testing.assert_array_equal(first[1:], ids)
+        np.testing.assert_array_equal(last[:3], ids)
+        assert first[0].tolist() == last[3].tolist() == [[1, 0, 1, 2, 3, 4, 5]]
+        np.testing.assert_array_equal(same, deltas)
+        one, _ = numbered(folder, [[1]], past=6, rope_deltas=deltas, text_row="first")
+        assert one[:, 0, 0].tolist() == [6, *[6 + int(deltas[0, 0])] * 3]
+
+
+def test_masks_of_visual_tokens() -> None:
+    tokens = tokens_of("0110220")
+    for folder in ("qwen3_vl", "qwen3_vl_moe", "qwen3_omni_moe", "cohere_compass", "cosmos3_omni"):
+        also = {"second_per_grid": 1} if folder == "qwen3_omni_moe" else {}
+        given: Any = {"image_grid_thw": [[1, 2, 4]], "video_grid_thw": [[1, 2, 4]], **also}
+        mask = fastpe.text_inputs(config_of(folder), tokens, **given)["visual_pos_masks"]
+        assert mask.dtype == np.bool_
+        assert mask.tolist() == [[False, True, True, False, True, True, False]]
+    assert "visual_pos_masks" not in fastpe.text_inputs(config_of("qwen3_5"), tokens_of("000"))
+
+
+def test_text_alone_and_defaults_of_classes() -> None:
+    """A checkpoint of text has no ids of image tokens, and a file that leaves them out has those of its class."""
+    for name in ("qwen3_5_text", "qwen3_vl_text", "qwen2_vl_text", "qwen2_5_vl_text"):
+        ids = fastpe.text_inputs({"model_type": name}, [[5, 6, 7]])["position_ids"]
+        assert ids.tolist() == [[[0, 1, 2]]] * 3
+    tokens = np.array([[5, *[151655] * 4, 6]])
+    ids = fastpe.text_inputs({"model_type": "qwen2_vl"}, tokens, image_grid_thw=[[1, 4, 4]])["position_ids"]
+    assert ids[:, 0].tolist() == [[0, 1, 1, 1, 1, 3], [0, 1, 1, 2, 2, 3], [0, 1, 2, 1, 2, 3]]
+
+
+def test_a_config_around_the_model() -> None:
+    inner = config_of("qwen2_vl", {"vision_config": {"spatial_merge_size": 2}})
+    tokens = tokens_of("0011110")
+    given: Any = {"image_grid_thw": [[1, 4, 4]]}
+    expected = fastpe.text_inputs(inner, tokens, **given)
+    found = fastpe.text_inputs({"model_type": "colqwen2", "vlm_config": inner}, tokens, **given)
+    for name, same in expected.items():
+        np.testing.assert_array_equal(found[name], same)
 
 
 def test_frames_that_have_the_tokens_of_images() -> None:
@@ -268,8 +375,9 @@ REFUSED: Refused = {
     (TypeError, "input_ids"): each(LLAMA, "[['a']] | [[0.5]]"),
     (TypeError, "attention_mask"): each(LLAMA, "[[0, 0]], attention_mask=[[-1e9, 0]]"),
     (ValueError, "attention_mask"): each(
-        LLAMA, "[[0]], attention_mask=[[1, 1]] * 2 | [[0]], attention_mask=[[2]] | [[0, 0]], attention_mask=[[1]]"
-    ),
+        "fastpe.text_inputs(dict(model_type='roberta'), {})", "[[1, 5]], attention_mask=[[1, 1]]"
+    )
+    + each(LLAMA, "[[0]], attention_mask=[[1, 1]] * 2 | [[0]], attention_mask=[[2]] | [[0, 0]], attention_mask=[[1]]"),
     (ValueError, "second_per_grid"): [
         *each(QWEN_2_5, "[1, 2] | -1 | np.nan | np.inf | None"),
         QWEN.format("[[0]], second_per_grid=1"),
@@ -306,16 +414,39 @@ REFUSED: Refused = {
         ),
         "text('qwen2_5_omni', [[0]], {'position_id_per_second': 2})",
         "text('qwen2_vl', [[0]], {'image_token_id': None})",
-        "text('glm4v', [[0]])",  # its frames have the tokens of images
         "text('minicpmv4_7', [[0]], {'slice_start_id': None})",
         # Ids that count otherwise
-        "fastpe.text_inputs(dict(model_type='roberta'), [[0]])",
         "fastpe.text_inputs(dict(model_type='new_vl', rope_scaling=dict(mrope_section=[2, 3, 3])), [[0]])",
         "fastpe.text_inputs(dict(llm_config=dict(rope_scaling=dict(mrope_section=[2, 3, 3]))), [[0]])",
     ],
+    # What is not known, and what has no position ids of tokens
+    (ValueError, "model_type"): [
+        *each(
+            "fastpe.text_inputs(dict(model_type={}), [[0]])",
+            "'qwen9_vl' | 't5' | 'bloom' | 'm2m_100' | 'fsmt' | 'speech_to_text' | 'pixtral' | 'clip_vision_model' | "
+            "'qwen2_5_omni_talker' | 'qwen2_vl_vision' | 'whisper' | 'musicgen' | 'kosmos_2_text_model' | None",
+        ),
+        "fastpe.text_inputs(dict(model_type='qwen9_vl', image_token_id=4), [[0]])",
+        "fastpe.text_inputs(dict(model_type='qwen9_vl', text_config=dict(model_type='qwen2_vl_text')), [[0]])",
+        "fastpe.text_inputs(dict(model_type='t5'), [[0]], first_position=0)",
+        "fastpe.text_inputs(dict(model_type='llava', text_config=dict(model_type='new')), [[0]])",
+    ],
+    (ValueError, "first_position"): [
+        *each("fastpe.text_inputs(dict(model_type={}), [[0]], first_position=1)", "'llama' | 'qwen2_vl' | 'roberta'"),
+        "fastpe.text_inputs(dict(), [[0]], first_position=-1)",
+    ],
+    (TypeError, "first_position"): ["fastpe.text_inputs(dict(), [[0]], first_position=1.5)"],
+    (ValueError, "text_row"): [
+        LLAMA.format("[[0]], text_row='first'"),
+        QWEN.format("[[0]], text_row='middle'"),
+    ],
+    (TypeError, "pad_token_id"): ["fastpe.text_inputs(dict(model_type='roberta', pad_token_id=None), [[0]])"],
     (TypeError, "vision_config"): [QWEN.format("[[0]], {'vision_config': 3}")],
     (ValueError, "downsample_mode"): [
         "text('minicpmv4_7', [[4, 1]], {'downsample_mode': '8x'}, image_grid_thw=[[4, 4]])"
+    ],
+    (TypeError, "spatial_merge_size"): [
+        QWEN.format("[[1]], {'vision_config': {'spatial_merge_size': None}}, image_grid_thw=[[1, 2, 2]]")
     ],
     (ValueError, "spatial_merge_size"): [
         QWEN.format("[[1]], {'vision_config': {'spatial_merge_size': 0}}, image_grid_thw=[[1, 2, 2]]")

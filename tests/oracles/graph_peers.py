@@ -321,3 +321,80 @@ def sound(model: Any, lengths: Any, *, masked: bool) -> dict[str, Any]:
     columns = -(-np.max(lengths) // chunk) * chunk
     mask = (np.arange(columns) < lengths[:, None]).astype(int)
     return {"input_features": np.zeros((len(lengths), 4, columns)), "input_features_mask": mask}
+
+
+def padded_ids(folder: str, image_size: int, patch_size: int, sizes: Any) -> Any:
+    """The rows of the learned grid that the embeddings of a padded encoder look up, [images, patches], and their mask."""
+    torch = pytest.importorskip("torch")
+    module = importlib.import_module(f"transformers.models.{folder}.modeling_{folder}")
+    kind = next(each for name, each in vars(module).items() if name.endswith("VisionEmbeddings"))
+    mapping = importlib.import_module("transformers.models.auto.configuration_auto").CONFIG_MAPPING
+    model = kind(mapping[f"{folder}_vision"](image_size=image_size, patch_size=patch_size, hidden_size=2))
+    looked_up: list[Any] = []
+    model.position_embedding.register_forward_hook(lambda _, given, __: looked_up.append(given[0].numpy()))
+    height, width = sizes.max(axis=0)
+    mask = (np.arange(height)[:, None] < sizes[:, :1, None]) & (np.arange(width) < sizes[:, 1:, None])
+    with torch.no_grad():
+        pixels = torch.zeros(len(sizes), 3, height * patch_size, width * patch_size)
+        model(pixels, patch_attention_mask=torch.from_numpy(mask))
+    return looked_up[0], mask
+
+
+def ranged_ids(side: int, sizes: Any) -> Any:
+    """The same for MiniCPM-V up to 4.5 and MiniCPM-o, as openbmb's modeling_navit_siglip.py finds cells of its grid."""
+    torch = pytest.importorskip("torch")
+    ids = np.zeros((len(sizes), sizes.prod(axis=1).max()), np.int64)
+    bounds = torch.arange(1 / side, 1.0, 1 / side)
+    for row, size in zip(ids, torch.from_numpy(sizes).int(), strict=True):
+        # A quotient of tensors has float32.
+        places = [torch.arange(0, 1 - 1e-6, 1 / length) for length in size]
+        rows, columns = (torch.bucketize(each, bounds, right=True).numpy() for each in places)
+        row[: len(rows) * len(columns)] = (rows[:, None] * side + columns).ravel()
+    return ids
+
+
+def inkling_inputs(grids: Any, merge: int, side: int) -> dict[str, Any]:
+    """What the encoder of Inkling 2 works with: positions of the sequence, boundaries, places of patches, and sums."""
+    torch = pytest.importorskip("torch")
+    modeling = importlib.import_module("transformers.models.inkling2.modeling_inkling2")
+    sizes = {"hidden_size": 32, "num_attention_heads": 2, "num_hidden_layers": 1, "intermediate_size": 8}
+    config = modeling.Inkling2VisionConfig(
+        **sizes, head_dim=16, patch_size=2, spatial_merge_size=merge, posemb_grid_size=side
+    )
+    model, seen = modeling.Inkling2VisionModel(config).eval(), dict[str, Any]()
+    table = model.embeddings.position_embedding.weight
+    with torch.no_grad():
+        table.copy_(torch.cos(0.7 * torch.arange(side**2)).outer(torch.ones(config.hidden_size)))
+    rotation, embeddings = model.rotary_emb.forward, model.embeddings.forward
+
+    def rotary(hidden: Any, positions: Any) -> Any:
+        seen["positions"] = positions.numpy()
+        return rotation(hidden, positions)
+
+    def embedded(pixels: Any, grid: Any, places: Any, **options: Any) -> Any:
+        result = embeddings(pixels, grid, places, **options)
+        seen.update(patch_index=places.numpy(), sums=result[places, 0].numpy())
+        return result
+
+    def layer(hidden: Any, *, cu_seqlens: Any, **_: Any) -> Any:
+        seen["cu_seqlens"] = cu_seqlens.numpy()
+        return hidden
+
+    model.rotary_emb.forward, model.embeddings.forward, model.layers[0].forward = rotary, embedded, layer
+    pixels = torch.zeros(grids.prod(axis=1).sum(), 2 * merge, 2 * merge, 3)
+    with torch.no_grad():
+        model(pixels, torch.from_numpy(grids))
+    return seen
+
+
+def after_convolutions(model: Any, chunks: Any, lengths: Any) -> dict[str, Any]:
+    """What the encoder of Qwen3-Omni counts behind its convolutions: which results are not padding, and each clip's."""
+    torch = pytest.importorskip("torch")
+    count = importlib.import_module(type(model).__module__)._get_feat_extract_output_lengths
+    left = count(torch.as_tensor(chunks), model.config.n_window)
+    masks = [torch.ones(int(each), dtype=torch.bool) for each in left]
+    padded = torch.nn.utils.rnn.pad_sequence(masks, batch_first=True)
+    return {
+        "padded_mask_after_cnn": padded,
+        "aftercnn_lens": count(torch.as_tensor(lengths), model.config.n_window),
+    }

@@ -13,13 +13,25 @@ import fastpe
 from fastpe._graph.model import models
 
 from ..oracles.examples import example
-from ..oracles.graph_peers import CHANGES, encoder, expected_of, folders_with, grid_side, interpolation, sound
+from ..oracles.graph_peers import (
+    CHANGES,
+    after_convolutions,
+    encoder,
+    expected_of,
+    folders_with,
+    grid_side,
+    inkling_inputs,
+    interpolation,
+    padded_ids,
+    ranged_ids,
+    sound,
+)
 
 pytestmark = pytest.mark.peers
 
 # These compute what they need inside of their graphs, or take other inputs than the exporters prepare.
 NOT_PREPARED = {
-    "inkling2": "counts grids in tokens of text, as image_grid_thw",
+    "inkling2": "counts grids in tokens of text, as image_grid_thw: see test_inkling",
     "step3p7": "computes its positions from the size of the image",
 }
 # The exporters pass (height, width) where the models' own forward passes (width, height): "ref code passes
@@ -27,6 +39,7 @@ NOT_PREPARED = {
 TRANSPOSED = ("muse_glimmer", "muse_spark")
 
 
+PADDED = ("idefics2", "idefics3", "smolvlm", "phi4_multimodal")
 VISION = folders_with(r"from \.\.\.vision_utils import")
 AUDIO = folders_with(r"def get_audio_cu_seqlens\b")
 
@@ -35,7 +48,7 @@ def test_every_encoder_has_a_row() -> None:
     rows = {kind: {name for name, kinds in models().items() if kind in kinds} for kind in ("vision", "audio")}
     # These have the encoders of other folders.
     rows["vision"] -= {"cosmos3_omni", "glm46v", "glmga"}
-    assert rows["vision"] == {*VISION} - {*NOT_PREPARED}
+    assert rows["vision"] - {*PADDED, "minicpmv", "minicpmo"} == {*VISION} - {"step3p7"}
     assert rows["audio"] == {*AUDIO}
 
 
@@ -66,7 +79,7 @@ def numbers_of(folder: str, config: Any) -> dict[str, Any]:
 @pytest.mark.parametrize("folder", [each for each in VISION if each not in NOT_PREPARED])
 def test_vision(folder: str, changed: bool) -> None:
     row = models()[folder]["vision"]
-    packed, per_image = row.get("packed", False), row.get("merge") == "merge_sizes"
+    packed, per_image = "fractions" in row, row.get("merge") == "merge_sizes"
     # Numbers that must be equal to those.
     also = {"pos_emb_width": "pos_emb_height" in row["config"], "adapter_merge_size": folder == "dots3_note"}
     keys = (*row["config"], *(key for key, is_one in also.items() if is_one))
@@ -114,9 +127,60 @@ def test_audio(folder: str, changes: dict[str, int]) -> None:
         lengths = rng.integers(1, 3000, rng.integers(1, 6))
         given = sound(model, lengths, masked=masked)
         found = fastpe.audio_inputs(model.config.to_dict(), feature_lens=lengths)
-        check_equal(found, expected_of(model, given))
+        expected = expected_of(model, given)
+        if folder == "qwen3_omni_moe":
+            expected |= after_convolutions(model, found["chunk_lengths"], lengths)
+        check_equal(found, expected)
     row = models()[folder]["audio"]["config"]
     assert row == {key: getattr(type(model.config)(), key) for key in row}
+
+
+def random_sizes(rng: Any) -> tuple[Any, int]:
+    """Sizes of images, and the side of a learned grid, which most images do not divide."""
+    return rng.integers(1, 80, (rng.integers(1, 5), 2)), int(rng.integers(2, 75))
+
+
+@pytest.mark.parametrize("folder", PADDED)
+def test_padded_images(folder: str) -> None:
+    rng = np.random.default_rng(3)
+    for _ in range(20):
+        sizes, side = random_sizes(rng)
+        ids, mask = padded_ids(folder, 4 * side, 4, sizes)
+        config = {"model_type": folder, "vision_config": {"image_size": 4 * side, "patch_size": 4}}
+        check_equal(
+            fastpe.vision_inputs(config, target_sizes=sizes), {"position_ids": ids, "patch_attention_mask": mask}
+        )
+
+
+def test_images_of_minicpm() -> None:
+    utilities, torch = importlib.import_module("transformers.vision_utils"), pytest.importorskip("torch")
+    rng = np.random.default_rng(4)
+    for _ in range(200):
+        sizes, side = random_sizes(rng)
+        vision = {"image_size": 14 * side, "patch_size": 14, "window_kernel_size": [1, 1]}
+        for name in ("minicpmv", "minicpmo"):
+            found = fastpe.vision_inputs({"model_type": name, "vision_config": vision}, target_sizes=sizes)
+            check_equal(found, {"position_ids": ranged_ids(side, sizes)})
+        newer = fastpe.vision_inputs({"model_type": "minicpmv4_6", "vision_config": vision}, target_sizes=sizes)
+        expected = utilities.get_vision_nearest_position_ids(torch.from_numpy(sizes), side)
+        np.testing.assert_array_equal(newer["position_ids"], expected)
+
+
+def test_inkling() -> None:
+    rng = np.random.default_rng(5)
+    for _ in range(20):
+        grids = np.column_stack([np.ones(3, int), rng.integers(1, 6, (3, 2))])
+        merge, side = int(rng.integers(1, 4)), int(rng.integers(3, 9))
+        expected = inkling_inputs(grids, merge, side)
+        config = {"model_type": "inkling2", "vision_config": {"spatial_merge_size": merge, "posemb_grid_size": side}}
+        found = fastpe.vision_inputs(config, grid_thw=grids)
+        for name in ("cu_seqlens", "patch_index"):
+            np.testing.assert_array_equal(found[name], expected[name])
+        positions = np.zeros_like(expected["positions"])  # of class tokens
+        positions[found["patch_index"]] = found["position_ids"] + 1
+        np.testing.assert_array_equal(positions, expected["positions"])
+        sums = np.cos(0.7 * found["interp_indices"]) * found["interp_weights"]
+        np.testing.assert_allclose(sums.sum(axis=1), expected["sums"], atol=1e-5)
 
 
 def test_a_host_of_an_exported_encoder() -> None:

@@ -1,13 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The row of a model in models.json, and the numbers that its config.json has for it."""
+"""The row of a model in models.json, the numbers that its config.json has for it, and checks that its inputs share."""
 
 from __future__ import annotations
 
 import functools
 import importlib.resources
 import json
-import os
-import re
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
@@ -16,13 +14,17 @@ import numpy.typing as npt
 
 from fastpe import _core
 from fastpe._arguments import integer, likely, model_guess, number, shown
-from fastpe._config.file import Json, load
+from fastpe._config.model import ModelConfig
 from fastpe._errors import refused
 
 Array = npt.NDArray[Any]
 
-# The parts of a config.json have model types of their own.
-_endings = re.compile(r"(_text|_thinker|_vision|(_vision|_audio)?_encoder|_vision_model)$")
+# What the model types of parts end in.
+_endings = {
+    "text": ("", "_thinker", "_text"),
+    "vision": ("", "_vision", "_vision_encoder", "_vision_model"),
+    "audio": ("", "_encoder", "_audio", "_audio_encoder"),
+}
 
 
 class Model(NamedTuple):
@@ -30,15 +32,19 @@ class Model(NamedTuple):
 
     name: str
     row: Mapping[str, Any]
-    config: Json  # the level that has the ids of tokens
-    part: Json  # its encoder
+    config: ModelConfig  # the level that has the ids of tokens
+    part: ModelConfig  # its encoder
     defaults: Mapping[str, Any]  # of the part, in transformers
+
+    @property
+    def tokens(self) -> Mapping[str, int]:
+        """The ids of tokens that its class has by default."""
+        return models()[self.name].get("tokens", {})  # type: ignore[no-any-return]
 
     def value(self, key: str) -> Any:
         """A value of the config, or the default of its class."""
-        own = self.row.get("config", {})
-        level, default = (self.config, own[key]) if key in own else (self.part, self.defaults[key])
-        if level.get(key) is not None:
+        level, default = self._level(key)
+        if key in level:
             return level[key]
         if near := likely(key, map(str, level)):
             raise refused(ValueError, "config", f"has the key {near!r}", f"{key!r}")
@@ -46,11 +52,20 @@ class Model(NamedTuple):
 
     def integer(self, key: str) -> int:
         """A number of the config, from 1."""
-        return integer(key, self.value(key), 1)
+        return integer(self.place(key), self.value(key), 1)
 
     def number(self, key: str) -> float:
         """A number of the config, above 0."""
-        return number(key, self.value(key), above_zero=True)
+        return number(self.place(key), self.value(key), above_zero=True)
+
+    def place(self, key: str) -> str:
+        """What errors call a value: where the file has it."""
+        level, _ = self._level(key)
+        return (self.config if level is self.config._json else self.part)._place(key) if key in level else key
+
+    def _level(self, key: str) -> tuple[Mapping[str, Any], Any]:
+        own = self.row.get("config", {})
+        return (self.config._json, own[key]) if key in own else (self.part._json, self.defaults[key])
 
 
 @functools.cache
@@ -65,63 +80,67 @@ def models() -> Mapping[str, Mapping[str, Any]]:
     }
 
 
-def encoder(kind: str, config: Json | str | os.PathLike[str]) -> Model:
-    """The encoder of images ("vision") or of sound ("audio") that a config.json describes, or that is its part."""
-    whole = load(config)
-    level = _thinker(whole)
-    part = level.get(f"{kind}_config")
-    levels = [level, whole] if part is None else [part, level, whole]
-    part = level if part is None else part
-    if not isinstance(part, Mapping):
-        raise refused(TypeError, f"{kind}_config", f"is {shown(part)}", "a mapping")
-    types = [str(each["model_type"]) for each in levels if each.get("model_type")]
+@functools.cache
+def _names(kind: str) -> Mapping[str, str]:
+    """The names of rows by the model types of their models and parts."""
+    return {f"{name}{ending}": name for name, kinds in models().items() if kind in kinds for ending in _endings[kind]}
+
+
+def encoder(kind: str, config: ModelConfig) -> Model:
+    """The encoder of images ("vision") or of sound ("audio") in a config, or that it is."""
+    whole = [*config._to_text(must_end=False)]
+    key = f"{kind}_config"
+    level = next((each for each in whole if each._json.get(key) is not None), config)
+    written = level._json.get(key)
+    if written is not None and not isinstance(written, Mapping):
+        raise refused(TypeError, level._place(key), f"is {shown(written)}", "a mapping")
+    part = level if written is None else level._part(key) or level
+    types = [name for each in ([part], [level], whole) for one in each if (name := one.model_type)]
     for model_type in types:
-        row = models().get(plain_name(model_type), {}).get(kind)
-        if row is None:
+        name = _names(kind).get(model_type)
+        if name is None:
             continue
-        is_named = re.search(rf"_{kind}(_encoder|_model)?$", model_type) is not None
-        if part is whole and not is_named and row["config"] and row["config"].keys().isdisjoint(whole):
-            remedy = f"pass the config.json of the model, or its {kind}_config"
-            raise refused(ValueError, "config", f"has no {kind}_config", remedy=remedy)
-        return Model(plain_name(model_type), {**row, "config": {}}, level, part, row["config"])
+        row = models()[name][kind]
+        if part is config and model_type == name and row["config"] and row["config"].keys().isdisjoint(config._json):
+            remedy = f"pass the config.json of the model, or its {key}"
+            raise refused(ValueError, "config", f"has no {key}", remedy=remedy)
+        return Model(name, {**row, "config": {}}, level, part, row["config"])
     found = f"has the model_type {shown(types[0])}" if types else "has no model_type"
     known = [name for name, kinds in models().items() if kind in kinds]
     expected = f"a model whose {kind} inputs are known: {', '.join(known)}"
     raise refused(ValueError, "config", found, expected, model_guess(types[0], known) if types else "")
 
 
-def text_model(config: Json | str | os.PathLike[str]) -> Model | None:
-    """The model whose text stands among images, videos and audio; None for others, whose positions count tokens."""
-    whole = load(config)
-    level = _thinker(whole)
-    name = plain_name(str(level.get("model_type") or whole.get("model_type")))
-    kinds = models().get(name, {})
-    if "text" not in kinds:
+def text_model(config: ModelConfig) -> Model | None:
+    """The model whose text stands among images, videos and audio, or its text alone; None for others."""
+    name = _names("text").get(config.model_type or "")
+    if name is None:
         return None
-    part = level.get("vision_config") or {}
+    # Ids of tokens are beside the innermost mapping of text, or in it if it is given alone.
+    levels = [each for each in config._to_text(must_end=False) if _names("text").get(each.model_type or "") == name]
+    level = next((each for each in reversed(levels) if not is_text_alone(each)), config)
+    part = level._json.get("vision_config") or {}
     if not isinstance(part, Mapping):
-        raise refused(TypeError, "vision_config", f"is {shown(part)}", "a mapping")
-    return Model(name, kinds["text"], level, part, kinds["vision"]["config"])
+        raise refused(TypeError, level._place("vision_config"), f"is {shown(part)}", "a mapping")
+    kinds = models()[name]
+    return Model(name, kinds["text"], level, level._part("vision_config") or level, kinds["vision"]["config"])
 
 
-def plain_name(model_type: str) -> str:
-    """The model type without the name of a part."""
-    return _endings.sub("", model_type)
-
-
-def _thinker(config: Json) -> Json:
-    inner = config.get("thinker_config")
-    return inner if isinstance(inner, Mapping) else config
+def is_text_alone(config: ModelConfig) -> bool:
+    """Whether it is the mapping of a text model beside which a whole file has the ids of tokens."""
+    return (config.model_type or "").endswith("_text")
 
 
 def integer_array(name: str, value: Any, *shapes: tuple[int | None, ...], expected: str, kinds: str = "iu") -> Array:
     """An int64 array of one of these shapes, whose lengths are given or None; or of numbers of other kinds."""
     array: Array = _core.array(value, name)
+    if array.shape == (0,) and all(len(shape) > 1 for shape in shapes):
+        array = array.reshape(0, *(length or 0 for length in shapes[0][1:]))  # an empty list
     if array.dtype.kind not in kinds and array.size:
         raise refused(TypeError, name, f"has dtype {array.dtype}", "integers" if kinds == "iu" else "numbers")
     if not any(_fits(shape, array.shape) for shape in shapes):
         missing = [shape[1:] for shape in shapes if len(shape) == array.ndim + 1 and _fits(shape[1:], array.shape)]
-        remedy = f"pass {name}[None]" if missing else ""
+        remedy = f"pass [{name}]" if missing else ""
         raise refused(ValueError, name, f"has shape {list(array.shape)}", expected, remedy)
     return array.astype(np.float64 if array.dtype.kind == "f" and "f" in kinds else np.int64, copy=False)
 
@@ -153,3 +172,39 @@ def require_int32(name: str, counts: Iterable[int]) -> None:
 def boundaries(lengths: Any) -> Array:
     """Where things of these lengths begin, and where the last one ends."""
     return np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32)
+
+
+def delivered(inputs: dict[str, Any], dtype: npt.DTypeLike | None, out: Mapping[str, Array] | None) -> dict[str, Any]:
+    """The inputs in a dtype of integers, and in the arrays of a mapping: all is checked before any is written."""
+    if dtype is not None and np.dtype(dtype).kind not in "iu":
+        raise refused(TypeError, "dtype", f"is {np.dtype(dtype)}", "integers", "it is that of arrays of integers")
+    for name, array in (out or {}).items():
+        if not isinstance(inputs.get(name), np.ndarray):
+            arrays = [key for key, each in inputs.items() if isinstance(each, np.ndarray)]
+            raise refused(ValueError, "out", f"has the name {shown(name)}", f"names of {', '.join(arrays)}")
+        if not isinstance(array, np.ndarray) or not array.flags.writeable:
+            raise refused(TypeError, f"out[{name!r}]", f"is {shown(array)}", "a numpy.ndarray that can be written")
+        if array.shape != inputs[name].shape:
+            found = f"has shape {list(array.shape)}"
+            raise refused(ValueError, f"out[{name!r}]", found, f"{list(inputs[name].shape)}")
+    new = {}
+    for name, value in inputs.items():
+        is_integers = isinstance(value, np.ndarray) and value.dtype.kind in "iu"
+        if out and name in out:
+            new[name] = _exact(f"out[{name!r}]", value, out[name].dtype)
+        else:
+            new[name] = _exact("dtype", value, np.dtype(dtype)) if dtype is not None and is_integers else value
+    for name, array in (out or {}).items():
+        array[...] = new[name]
+        new[name] = array
+    return new
+
+
+def _exact(name: str, values: Array, dtype: np.dtype[Any]) -> Array:
+    """The values in another dtype; floating-point numbers are rounded."""
+    new: Array = values.astype(dtype)
+    if values.dtype.kind in "iub" and (dtype.kind not in f"iuf{values.dtype.kind}" or (new != values).any()):
+        raise refused(ValueError, name, f"is {dtype}, which does not have all values", "a wider dtype of integers")
+    if values.dtype.kind == "f" and dtype.kind != "f":
+        raise refused(TypeError, name, f"is {dtype}", "a dtype of floating-point numbers")
+    return new

@@ -8,10 +8,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fastpe._arguments import integer, integers, largest_position, shown
+from fastpe._arguments import integers, largest_position, shown
 from fastpe._errors import refused
 from fastpe._graph.canvas import Crop, number_canvas
-from fastpe._graph.model import Array, Model, grids_of, integer_array
+from fastpe._graph.model import Array, Model, grids_of, integer_array, is_text_alone
 from fastpe._graph.tokens import (
     Run,
     audio_kind,
@@ -62,7 +62,7 @@ class Whole:
 
     def __init__(self, model: Model, images: Any, videos: Any, seconds: Any) -> None:
         self.has_grids = any(each is not None and np.size(each) for each in (images, videos))
-        self.merge = integer(self.merge_name, self._merge(model) if self.has_grids else 1, 1)
+        self.merge = self._merge(model) if self.has_grids else 1
         in_time = model.row.get("temporal_merge") if self.has_grids else None
         self._temporal_merge = model.integer(in_time) if in_time else 1
         per_second = model.row.get("per_second")
@@ -110,13 +110,12 @@ class Whole:
         placed_pieces = placed(self._pieces(row), start, self._beyond())
         return np.concatenate([np.zeros((self.coordinates, 0), np.int64), *placed_pieces], axis=1)
 
-    def _merge(self, model: Model) -> Any:
-        inner = [key for key in model.defaults if key in model.config]
-        is_text = str(model.config.get("model_type")).endswith("_text")
-        if "vision_config" not in model.config and (inner or is_text):
+    def _merge(self, model: Model) -> int:
+        inner = [key for key in model.defaults if key in model.config._json]
+        if "vision_config" not in model.config._json and (inner or is_text_alone(model.config)):
             found = "is a part of one, with no vision_config"
             raise refused(ValueError, "config", found, remedy="pass the whole config.json")
-        return model.value(self.merge_name)
+        return model.integer(self.merge_name)
 
     def _checked(self, kind: int, given: Any) -> list[list[int]]:
         given = np.zeros((0, 3), np.int64) if given is None or np.size(given) == 0 else given
@@ -275,7 +274,7 @@ class Plane(Whole):
     counts_through = True
 
     def __init__(self, model: Model, images: Any, videos: Any, seconds: Any) -> None:
-        self.coordinates = _sections(model.config)
+        self.coordinates = _sections(model.config._json)
         super().__init__(model, images, videos, seconds)
 
     def fit(self, count: int, room: int) -> bool:
@@ -327,10 +326,10 @@ class Canvas(Whole):
             raise refused(ValueError, self._beyond(), "leads to a position beyond 2**53", "a smaller number")
         return ids
 
-    def _merge(self, model: Model) -> Any:
+    def _merge(self, model: Model) -> int:
         mode = model.value(self.merge_name)
         if mode not in _merges_of_modes:
-            raise refused(ValueError, self.merge_name, f"is {shown(mode)}", " or ".join(_merges_of_modes))
+            raise refused(ValueError, model.place(self.merge_name), f"is {shown(mode)}", " or ".join(_merges_of_modes))
         return _merges_of_modes[mode]
 
     def _columns(self, given: Any) -> int:

@@ -4,25 +4,25 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
-from fastpe._arguments import bools, largest_position, names_keywords, shown
-from fastpe._config.file import Json, load
-from fastpe._config.tables import table
+from fastpe._arguments import bools, choice, largest_position, names_keywords, shown
+from fastpe._config.file import Json
+from fastpe._config.model import ModelConfig, model_of
 from fastpe._errors import refused
-from fastpe._graph.model import Array, integer_array, text_model
+from fastpe._graph.counted import Counted, counted_by, rules
+from fastpe._graph.model import Array, Model, integer_array, text_model
 from fastpe._graph.numberings import numberings
-from fastpe._graph.tokens import SpecialTokens
+from fastpe._graph.tokens import SpecialTokens, image_kind, video_kind
 from fastpe._layouts.numbering import stored
 
 
 @names_keywords
 def text_inputs(
-    config: Json | str | os.PathLike[str],
+    config: Json | str | os.PathLike[str] | ModelConfig,
     input_ids: npt.ArrayLike,
     *,
     attention_mask: npt.ArrayLike | None = None,
@@ -31,6 +31,8 @@ def text_inputs(
     second_per_grid: npt.ArrayLike | None = None,
     past: npt.ArrayLike | None = None,
     rope_deltas: npt.ArrayLike | None = None,
+    first_position: int | None = None,
+    text_row: Literal["first", "last"] | None = None,
     dtype: npt.DTypeLike | None = None,
     out: npt.NDArray[Any] | None = None,
 ) -> dict[str, npt.NDArray[Any]]:
@@ -38,8 +40,8 @@ def text_inputs(
 
     Parameters
     ----------
-    config : mapping or path
-        The config.json of the model, all of it.
+    config : mapping, path or ModelConfig
+        The config.json of the model, all of it. A `ModelConfig` is read once for all calls, as for one token after another.
     input_ids : array_like of int [B, L]
         The tokens. Each image and video has as many of them as the model makes of it.
     attention_mask : array_like of int or bool [B, L] or [B, S], optional
@@ -54,6 +56,12 @@ def text_inputs(
         How many tokens each row has had, without padding. A longer mask also says it.
     rope_deltas : array_like [B, 1] or [B], optional
         What an earlier call returned, if a sequence goes on.
+    first_position : int, optional
+        For a `model_type` that fastpe does not know, whose positions count the tokens that are not padding: that of the
+        first one. It is 0, or ``padding_idx + 1`` for models that begin behind the position of padding.
+    text_row : {"first", "last"}, optional
+        Also give the positions of text alone, as another coordinate: first for graphs of Qwen3.5, last for those of
+        openvino.genai.
     dtype : dtype, optional
         That of the position ids, such as a graph's int32 or float32; one that does not have an id is refused.
     out : ndarray, optional
@@ -65,19 +73,22 @@ def text_inputs(
         - ``"position_ids"``: int64 [B, L], or [coordinates, B, L] for models whose positions have several coordinates;
           float64 if times of Qwen3-Omni are fractions. `dtype` and `out` say otherwise.
         - ``"rope_deltas"`` [B, 1], for these models: the next position of a row, less the number of its tokens.
+        - ``"visual_pos_masks"`` bool [B, L], for Qwen3-VL and others with deepstack: True for tokens of images and videos.
 
     Raises
     ------
     ValueError, TypeError
-        For a grid that does not have the tokens of its image or video, arguments that the model does not have, a config of a
-        model whose positions are counted otherwise, and a position beyond 2**53.
+        For a grid that does not have the tokens of its image or video, arguments that the model does not have, a model whose
+        positions are not known or that has none, and a position beyond 2**53.
 
     Notes
     -----
-    Positions count the tokens that are not padding, as ``attention_mask.cumsum(-1) - 1`` in transformers
-    (generation/utils.py) does; where they are [B, L], padding is at position 1. Those of several coordinates are those
-    of ``get_rope_index`` in transformers 5.24, except that text continues after the largest coordinate of a video, as
-    in the code of the models' authors.
+    Models that generate text count the tokens that are not padding, as ``attention_mask.cumsum(-1) - 1`` in transformers
+    (generation/utils.py) does; padding is at position 1. Encoders such as BERT count all columns. Those such as RoBERTa
+    count tokens other than padding from ``padding_idx + 1``, with padding at `padding_idx`. Which model has which rule is
+    measured, by giving position ids to tiny models. Ids of several coordinates are those of ``get_rope_index`` in
+    transformers 5.24, except that text continues after the largest coordinate of a video, as in the code of the models'
+    authors.
 
     Examples
     --------
@@ -94,24 +105,28 @@ def text_inputs(
     >>> fastpe.text_inputs(config, [[8]], past=7, rope_deltas=inputs["rope_deltas"])["position_ids"].ravel()
     array([5, 5, 5])
     """
-    model = text_model(config)
+    whole = model_of(config)
+    reading = whole._keep(("text_inputs", first_position), lambda: _read(whole, first_position))
+    others = (attention_mask, image_grid_thw, video_grid_thw, second_per_grid, text_row, dtype, out)
+    if all(each is None for each in others):
+        inputs = _next_tokens(reading, input_ids, past, rope_deltas)
+        if inputs is not None:
+            return inputs
     tokens = integer_array("input_ids", input_ids, (None, None), expected="[B, L]")
-    valid, counted = _counted(tokens.shape, attention_mask, past)
-    if model is None:
-        visual = {
+    valid, counted, columns = _counted(tokens.shape, attention_mask, past)
+    if isinstance(reading, Counted):
+        unused = {
             "image_grid_thw": image_grid_thw,
             "video_grid_thw": video_grid_thw,
             "second_per_grid": second_per_grid,
         }
-        for name, value in {**visual, "rope_deltas": rope_deltas}.items():
+        for name, value in {**unused, "rope_deltas": rope_deltas, "text_row": text_row}.items():
             if value is not None:
                 found = "was given, but the positions of this model do not depend on it"
                 raise refused(ValueError, name, found, remedy="leave it out")
-        _check_counts_tokens(load(config))
-        ids = np.cumsum(valid, axis=1) - 1 + counted[:, None]
-        if ids.max(initial=0) > largest_position:
-            raise refused(ValueError, "past", "leads to a position beyond 2**53", "smaller numbers")
-        return {"position_ids": stored(np.where(valid, ids, 1), dtype, out)}
+        ids = reading.ids(tokens, valid, attention_mask is not None, counted, columns)
+        reading.require_positions(ids)
+        return {"position_ids": stored(ids, dtype, out)}
     goes_on = past is not None or counted.any()
     if goes_on and rope_deltas is None:
         found, remedy = "are missing", "pass those that the call for the earlier tokens returned"
@@ -119,23 +134,96 @@ def text_inputs(
     if rope_deltas is not None and not goes_on:
         remedy = "pass how many tokens each row has had, or an attention_mask of all tokens"
         raise refused(ValueError, "past", "is missing", remedy=remedy)
+    model, special = reading
     numbering = numberings[model.row.get("grid", "whole")](model, image_grid_thw, video_grid_thw, second_per_grid)
-    kinds = "iuf" if model.row.get("fractional") else "iu"
-    deltas = _per_row("rope_deltas", 0 if rope_deltas is None else rope_deltas, len(tokens), kinds)
+    number_kinds = "iuf" if model.row.get("fractional") else "iu"
+    deltas = _per_row("rope_deltas", 0 if rope_deltas is None else rope_deltas, len(tokens), number_kinds)
     starts = counted + deltas
     if not (starts >= 0).all():
         raise refused(ValueError, "rope_deltas", f"is {shown(deltas.tolist())}", "numbers of at least -past")
     if numbering.counts_through and counted.any() and numbering.has_grids:
         found = "is given, but the images of this model are numbered from the start of a batch"
         raise refused(ValueError, "past", found, remedy="give all tokens of the sequence, and slice its position ids")
-    ids, ends = numbering.ids(SpecialTokens(model).kinds_of(tokens), valid, starts)
-    return {"position_ids": stored(ids, dtype, out), "rope_deltas": (ends - counted - valid.sum(axis=1))[:, None]}
+    kinds = special.kinds_of(tokens)
+    ids, ends = numbering.ids(kinds, valid, starts)
+    if text_row is not None:
+        of_text = Counted("valid", 0).ids(tokens, valid, False, counted, columns)[None]
+        is_first = choice("text_row", text_row, ("first", "last")) == "first"
+        ids = np.concatenate([of_text, ids] if is_first else [ids, of_text])
+    inputs = {"position_ids": stored(ids, dtype, out), "rope_deltas": (ends - counted - valid.sum(axis=1))[:, None]}
+    if model.row.get("visual_mask"):
+        inputs["visual_pos_masks"] = (kinds == image_kind) | (kinds == video_kind)
+    return inputs
 
 
-def _counted(shape: tuple[int, ...], attention_mask: Any, past: Any) -> tuple[Array, Array]:
-    """Which tokens count, [B, L], and how many each row has had, [B]."""
+_Among = tuple[Model, SpecialTokens]
+_most_next_tokens = 1024
+
+
+def _read(config: ModelConfig, first_position: int | None) -> Counted | _Among:
+    """What a config says of the ids of its text."""
+    for level in config._to_text(must_end=False):
+        model = text_model(level)
+        if model is not None:
+            if first_position not in (None, 0):
+                found = f"is {shown(first_position)}, but the first token of {level.model_type!r} is at 0"
+                raise refused(ValueError, "first_position", found, remedy="leave it out")
+            if per_second := model.row.get("per_second"):
+                model.number(per_second)
+            return model, SpecialTokens(model)
+        if level._known_type in rules() or "vlm_config" not in level._json:
+            break
+    return counted_by(level, first_position)
+
+
+def _next_tokens(reading: Counted | _Among, tokens: Any, past: Any, deltas: Any) -> dict[str, Array] | None:
+    """The inputs of tokens of text that follow others; None where there is more to do, or something to refuse."""
+    is_counted = isinstance(reading, Counted)
+    if type(tokens) is not np.ndarray or tokens.ndim != 2 or tokens.dtype.kind not in "iu":
+        return None
+    batch, length = tokens.shape
+    if not 0 < tokens.size <= _most_next_tokens or is_counted != (deltas is None):
+        return None
+    counted, deltas = _column(past, batch), 0 if is_counted else _column(deltas, batch)
+    if counted is None or deltas is None:
+        return None
+    if isinstance(reading, Counted):
+        if reading.rule == "padding":
+            return None
+        starts, coordinates = counted + reading.first, 1
+    else:
+        model, special = reading
+        if model.row.get("grid") == "plane" or not special.all.isdisjoint(tokens.ravel().tolist()):
+            return None
+        starts, coordinates = counted + deltas, 3
+    lowest, largest = (each.ravel().tolist() if isinstance(each, np.ndarray) else [each] for each in (counted, starts))
+    if min(lowest) < 0 or min(largest) < 0 or max(largest) + length - 1 > largest_position:
+        return None
+    ids = np.empty((coordinates, batch, length), np.int64)
+    np.add(starts, np.arange(length), out=ids)
+    if isinstance(reading, Counted):
+        return {"position_ids": ids[0]}
+    inputs: dict[str, Array] = {"position_ids": ids, "rope_deltas": np.empty((batch, 1), np.int64)}
+    inputs["rope_deltas"][...] = deltas
+    if model.row.get("visual_mask"):
+        inputs["visual_pos_masks"] = np.zeros((batch, length), np.bool_)
+    return inputs
+
+
+def _column(value: Any, batch: int) -> Any:
+    """An int as it is, int64 numbers as [B, 1], and None for what has to be looked at."""
+    if type(value) is int:
+        return value if abs(value) <= largest_position else None
+    if type(value) is not np.ndarray or value.dtype != np.int64 or value.size != batch or value.ndim > 2:
+        return None
+    return value.reshape(batch, 1)
+
+
+def _counted(shape: tuple[int, ...], attention_mask: Any, past: Any) -> tuple[Array, Array, Array]:
+    """Which tokens count, [B, L]; how many each row has had, [B]; and these with padding."""
     batch, length = shape
     before: Any = 0
+    columns = 0
     valid = np.ones(shape, bool)
     if attention_mask is not None:
         mask = bools("attention_mask", attention_mask)
@@ -150,7 +238,7 @@ def _counted(shape: tuple[int, ...], attention_mask: Any, past: Any) -> tuple[Ar
     counted = _per_row("past", before if past is None else past, batch)
     if not (counted >= 0).all():
         raise refused(ValueError, "past", f"is {shown(counted.tolist())}", "counts of tokens")
-    return valid, counted
+    return valid, counted, np.full(batch, columns) if columns else counted
 
 
 def _per_row(name: str, value: Any, count: int, kinds: str = "iu") -> Array:
@@ -160,19 +248,3 @@ def _per_row(name: str, value: Any, count: int, kinds: str = "iu") -> Array:
     if not np.all(np.abs(array.astype(np.float64)) <= largest_position):
         raise refused(ValueError, name, f"is {shown(array.tolist())}", "numbers up to 2**53")
     return np.broadcast_to(array.reshape(-1), count)
-
-
-def _check_counts_tokens(config: Json) -> None:
-    """Refuse models whose ids would be wrong: they begin elsewhere, or have several coordinates."""
-    levels = [config, *(config[name] for name in table()["text_parts"] if isinstance(config.get(name), Mapping))]
-    for level in levels:
-        rope = {**(level.get("rope_scaling") or {}), **(level.get("rope_parameters") or {})}
-        if "mrope_section" in rope or "mrope_section" in level:
-            found = f"has the model_type {shown(level.get('model_type'))}, whose positions have several coordinates"
-            remedy = "number its tokens as the model does, such as by rotary_layouts[NAME].positions"
-            raise refused(ValueError, "config", found, "a model that fastpe knows", remedy)
-    for level in levels:
-        begins = table()["learned"].get(level.get("model_type"), "offset=0")
-        if begins != "offset=0":
-            found = f"has the model_type {level['model_type']!r}, whose positions count otherwise: {begins}"
-            raise refused(ValueError, "config", found, remedy="its exported graph computes them, or count them so")

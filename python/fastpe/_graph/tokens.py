@@ -32,7 +32,7 @@ class SpecialTokens:
     def __init__(self, model: Model) -> None:
         self._ids = [*_ids(model)]
         self._video_marks = [_token(model, key) for key in model.row.get("marks", ())]
-        self._all = frozenset(token for _, tokens in self._ids for token in tokens)
+        self.all = frozenset(token for _, tokens in self._ids for token in tokens)
 
     def kinds_of(self, tokens: Array) -> Array:
         """The kind of each token [B, L]."""
@@ -57,9 +57,10 @@ def runs_of(kinds: Array) -> list[Run]:
 def _ids(model: Model) -> Iterator[tuple[int, list[int]]]:
     names = {"image": image_kind, "video": video_kind} | ({"audio": audio_kind} if model.row.get("audio") else {})
     for name, kind in names.items():
-        keys = [key for key in (f"{name}_token_id", f"{name}_token_index") if model.config.get(key) is not None]
-        if keys or kind == image_kind:
-            yield kind, [_token(model, [*keys, f"{name}_token_id"][0])]
+        keys = [f"{name}_token_id", f"{name}_token_index"]
+        key = next((key for key in keys if model.config._json.get(key) is not None), keys[0])
+        if kind == image_kind or key in model.config._json or key in model.tokens:
+            yield kind, [_token(model, key)]
     if model.row.get("grid") == "canvas":
         marks = ("image_start_id", "image_end_id", "slice_end_id", "newline_id")
         yield mark_kind, [_token(model, key) for key in marks]
@@ -67,7 +68,9 @@ def _ids(model: Model) -> Iterator[tuple[int, list[int]]]:
 
 
 def _token(model: Model, key: str) -> int:
-    if model.config.get(key) is None:
+    """The id that the config has, or else that of its class."""
+    token = model.config._json.get(key, model.tokens.get(key))
+    if token is None:
         expected, remedy = "the config.json of the model", "it says which tokens are images"
         raise refused(ValueError, "config", f"has no {key}", expected, remedy)
-    return integer(key, model.config[key], 0)
+    return integer(model.config._place(key), token, 0)

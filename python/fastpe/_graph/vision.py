@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import math
 import os
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -12,11 +13,13 @@ import numpy.typing as npt
 
 from fastpe._arguments import integers, names_keywords, shown
 from fastpe._config.file import Json
+from fastpe._config.model import ModelConfig, model_of
 from fastpe._errors import refused
-from fastpe._graph.model import Array, Model, boundaries, encoder, grids_of, integer_array, require_int32
+from fastpe._graph.model import Array, Model, boundaries, delivered, encoder, grids_of, integer_array, require_int32
 from fastpe._grid.resize import resize_taps
 from fastpe._layouts.numbering import blocks
 
+_most_patches = 65_536  # of a frame
 _meanings = {
     "grid_thw": "the (time, height, width) of each image, in patches",
     "target_sizes": "the (height, width) of each image, in patches",
@@ -26,35 +29,45 @@ _meanings = {
 
 @names_keywords
 def vision_inputs(
-    config: Json | str | os.PathLike[str],
+    config: Json | str | os.PathLike[str] | ModelConfig,
     *,
     grid_thw: npt.ArrayLike | None = None,
     target_sizes: npt.ArrayLike | None = None,
     merge_sizes: npt.ArrayLike | None = None,
+    dtype: npt.DTypeLike | None = None,
+    out: Mapping[str, npt.NDArray[Any]] | None = None,
 ) -> dict[str, Any]:
     """Compute what the exported vision encoder of a model takes besides patches, by the names of its inputs.
 
     Parameters
     ----------
-    config : mapping or path
+    config : mapping, path or ModelConfig
         The config.json of the model, or its ``vision_config``.
     grid_thw : array_like of int [images, 3]
-        Times, heights and widths in patches, of images and videos.
+        Times, heights and widths in patches, of images and videos; in tokens of text for Inkling 2, as its processor has it.
     target_sizes : array_like of int [images, 2]
-        Heights and widths in patches instead, for MiniCPM-V and MiniCPM-OCR.
+        Heights and widths in patches instead, for MiniCPM, Idefics, SmolVLM and Phi-4-multimodal.
     merge_sizes : array_like of int [images]
         How many patches along each side become one token, for VideoLLaMA 3, which has them per image.
+    dtype : dtype, optional
+        That of arrays of integers, such as a graph's int32; one that does not have a value is refused.
+    out : mapping of str to ndarray, optional
+        Where to write inputs of these names, in the dtypes of the arrays.
 
     Returns
     -------
     dict of str to ndarray, int or tuple
         Those of the following that the model has. Indices are int64, boundaries int32.
 
-        - ``"position_ids"`` [patches, 2], or [patches, 3] with the time; [patches] for packed images;
+        - ``"position_ids"`` [patches, 2], or [patches, 3] with the time; [patches] for packed images, which are rows of the
+          learned grid; [images, most patches] for padded ones, with 0 for padding;
+        - ``"patch_attention_mask"`` bool [images, height, width], for Idefics, SmolVLM and Phi-4-multimodal;
         - ``"cu_seqlens"`` [segments + 1], ``"max_seqlen"``: where frames or clips begin, and the longest one;
         - ``"window_index"``, ``"cu_window_seqlens"``, ``"max_window_seqlen"``: the order of windows, and where they begin;
         - ``"interp_indices"``, ``"interp_weights"`` [patches, 4 or 16]: rows of the learned grid, and float32 weights;
-        - ``"frame_index"``, ``"temporal_merge_index"`` for Kimi K2.5, and ``"pixel_shuffle_index"`` for Muse.
+        - ``"frame_index"``, ``"temporal_merge_index"`` for Kimi K2.5, and ``"pixel_shuffle_index"`` for Muse;
+        - ``"patch_index"`` for Inkling 2: the places of patches behind the class token of each image, which has position 0
+          where patches have those of `position_ids` + 1.
 
     Raises
     ------
@@ -64,7 +77,9 @@ def vision_inputs(
     Notes
     -----
     The names and integers are those of ``precompute_export_inputs`` in transformers 5.24 (exporters/utils.py,
-    vision_utils.py). For Muse, the learned grid is resized as the model itself does it, by (width, height).
+    vision_utils.py), or those of the models' own code (modeling_idefics2.py, modeling_inkling2.py; for MiniCPM-V up to 4.5
+    and MiniCPM-o openbmb's modeling_navit_siglip.py). For Muse, the learned grid is resized as the model itself does it, by
+    (width, height).
 
     Examples
     --------
@@ -77,33 +92,50 @@ def vision_inputs(
     >>> inputs["cu_seqlens"], inputs["max_seqlen"]
     (array([ 0, 16], dtype=int32), 16)
     """
-    model = encoder("vision", config)
+    whole = model_of(config)
+    model = whole._keep("vision_inputs", lambda: encoder("vision", whole))
     given = {"grid_thw": grid_thw, "target_sizes": target_sizes, "merge_sizes": merge_sizes}
-    wanted = ["target_sizes"] if model.row.get("packed") else ["grid_thw"]
+    wanted = ["target_sizes"] if "fractions" in model.row else ["grid_thw"]
     wanted += ["merge_sizes"] * (model.row.get("merge") == "merge_sizes")
     for name, value in given.items():
         if value is None and name in wanted:
             raise refused(TypeError, name, "is missing", f"{_meanings[name]}, for model {model.name!r}")
         if value is not None and name not in wanted:
             raise refused(ValueError, name, "was given", f"{' and '.join(wanted)} for model {model.name!r}")
-    if model.row.get("packed"):
-        return _packed(model, target_sizes)
-    return _of_grids(model, grid_thw, merge_sizes)
+    if "fractions" in model.row:
+        return delivered(_of_sizes(model, target_sizes), dtype, out)
+    return delivered(_of_grids(model, grid_thw, merge_sizes), dtype, out)
 
 
-def _packed(model: Model, target_sizes: Any) -> dict[str, Any]:
-    """MiniCPM: each image has a grid of its own, without frames."""
-    window = _window(model, 1)
+def _of_sizes(model: Model, target_sizes: Any) -> dict[str, Any]:
+    """Images that have a grid of their own each, without frames, and whose patches are rows of a learned grid."""
+    window = _window(model, 1) if "windows" in model.row else 1
     sizes = grids_of("target_sizes", target_sizes, 1, "", columns=2)
     require_int32("target_sizes", map(math.prod, sizes.tolist()))
-    grids = np.insert(sizes, 0, 1, axis=1)
-    side = _side(model)
-    nearest = [_nearest(height, side)[:, None] * side + _nearest(width, side) for height, width in sizes.tolist()]
-    inputs: dict[str, Any] = {"position_ids": _joined([each.ravel() for each in nearest])}
-    inputs |= _windows(grids, window, 1)
+    side, fractions = _side(model), model.row["fractions"]
+    rows = [_cells(fractions, h, side)[:, None] * side + _cells(fractions, w, side) for h, w in sizes.tolist()]
+    if "padded" in model.row:
+        return _padded(rows, sizes, as_grid=model.row["padded"] == "grid")
+    inputs: dict[str, Any] = {"position_ids": _joined([each.ravel() for each in rows])}
+    inputs |= _windows(np.insert(sizes, 0, 1, axis=1), window, 1)
     if len(sizes) and (sizes == sizes[0]).all():
         inputs["merged_shape"] = (int(sizes[0, 0]) // window, int(sizes[0, 1]) // window)
     return {**inputs, "max_seqlen": int(sizes.prod(axis=1).max(initial=0))}
+
+
+def _padded(rows: list[Array], sizes: Array, *, as_grid: bool) -> dict[str, Any]:
+    """Images beside each other, in a corner of the largest height and width, or one patch after the other."""
+    if as_grid:
+        height, width = sizes.max(axis=0, initial=0).tolist()
+        ids, valid = np.zeros((len(rows), height, width), np.int64), np.zeros((len(rows), height, width), np.bool_)
+        for image, each in enumerate(rows):
+            ids[image, : each.shape[0], : each.shape[1]] = each
+            valid[image, : each.shape[0], : each.shape[1]] = True
+        return {"position_ids": ids.reshape(len(rows), -1), "patch_attention_mask": valid}
+    ids = np.zeros((len(rows), max((each.size for each in rows), default=0)), np.int64)
+    for image, each in enumerate(rows):
+        ids[image, : each.size] = each.ravel()
+    return {"position_ids": ids}
 
 
 def _of_grids(model: Model, grid_thw: Any, merge_sizes: Any) -> dict[str, Any]:
@@ -114,12 +146,16 @@ def _of_grids(model: Model, grid_thw: Any, merge_sizes: Any) -> dict[str, Any]:
         merge = integer_array("merge_sizes", merge_sizes, (count,), expected=f"[{count}], one per image")
         if (merge < 1).any():
             raise refused(ValueError, "merge_sizes", f"is {shown(merge.tolist())}", "numbers of at least 1")
-    grids = grids_of("grid_thw", grid_thw, merge, key or "")
+    grids = grids_of("grid_thw", grid_thw, 1 if row.get("in_tokens") else merge, key or "")
+    if row.get("in_tokens"):  # of text, each of which is a block of patches
+        grids = grids * (1, merge, merge)
+    _refuse_pixels(model, grids)
     require_int32("grid_thw", map(math.prod, grids.tolist()))
     of_each = [*zip(grids.tolist(), np.broadcast_to(merge, len(grids)).tolist(), strict=True)]
     positions = [blocks(tuple(grid), size, with_time=row.get("time", False)) for grid, size in of_each]
     clips = grids.prod(axis=1)
     segments = clips if row.get("per_clip") else np.repeat(grids[:, 1] * grids[:, 2], grids[:, 0])
+    segments = segments + row.get("class_tokens", 0)
     inputs: dict[str, Any] = {
         "position_ids": _joined(positions, 3 if row.get("time") else 2),
         "cu_seqlens": boundaries(segments),
@@ -131,6 +167,8 @@ def _of_grids(model: Model, grid_thw: Any, merge_sizes: Any) -> dict[str, Any]:
         inputs["max_window_seqlen"] = int(lengths.max(initial=0))
     if "resized_as" in row:
         inputs["interp_indices"], inputs["interp_weights"] = _resized(model, grids, merge)
+    if "class_tokens" in row:
+        inputs["patch_index"] = np.arange(clips.sum()) + np.repeat(np.arange(1, len(clips) + 1), clips)
     if row.get("frames"):
         # A table of times has a row of zeros in front, for images.
         frames = [np.repeat(np.arange(time) + (time > 1), height * width) for time, height, width in grids.tolist()]
@@ -150,6 +188,16 @@ def _of_grids(model: Model, grid_thw: Any, merge_sizes: Any) -> dict[str, Any]:
         ]
         inputs["pixel_shuffle_index"] = _joined(indices)
     return inputs
+
+
+def _refuse_pixels(model: Model, grids: Array) -> None:
+    """Refuse lengths that no processor of the model makes: they were counted in pixels."""
+    # Processors of all models make at most 16384 * 28 * 28 pixels of an image or a frame.
+    if (frames := grids[:, 1:].prod(axis=1)).max(initial=0) > _most_patches:
+        row = int(frames.argmax())
+        found = f"is {tuple(grids[row].tolist())}, {frames[row]} patches"
+        remedy = "divide pixels by the patch_size"
+        raise refused(ValueError, f"grid_thw[{row}]", found, f"at most {_most_patches} patches of a frame", remedy)
 
 
 def _joined(arrays: list[Array], columns: int = 0) -> Array:
@@ -226,13 +274,25 @@ def _resized(model: Model, grids: Array, merge: int) -> tuple[Array, Array]:
     return indices, weights
 
 
-def _nearest(length: int, side: int) -> Array:
-    """The cell of the learned grid at each i / length: in float32, as the model looks it up."""
-    step = 1 / side
-    bounds = (step + np.arange(side - 1) * step).astype(np.float32)
-    places = np.arange(length, dtype=np.float32) / np.float32(length)
-    cells: Array = np.searchsorted(bounds, places, side="right")
+def _cells(fractions: str, length: int, side: int) -> Array:
+    """The cell of the learned grid that has each patch of an axis, by places in float32 as the code of the models has them."""
+    index, step = np.arange(length).astype(np.float32), np.float32(1) / np.float32(length)
+    if fractions == "quotient":
+        places = index / np.float32(length)
+    elif fractions == "product":
+        places = np.minimum(index * step, np.float32(1 - 1e-6))
+    else:
+        places = _arange(0, float(step), length)
+    cells: Array = np.searchsorted(_arange(1 / side, 1 / side, side - 1), places, side="right")
     return cells
+
+
+def _arange(start: float, step: float, count: int) -> Array:
+    """What torch.arange gives in float32 on x86: of each whole 16 numbers, every 8 begin at one that is rounded."""
+    index = np.arange(count)
+    first = index - index % 8
+    begun = (start + step * first).astype(np.float32) + (index - first) * step
+    return np.where(index < count - count % 16, begun, start + step * index).astype(np.float32)
 
 
 def _block_order(height: int, width: int, size: int) -> Array:

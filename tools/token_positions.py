@@ -1,0 +1,215 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Write python/fastpe/_config/token_positions.json: how transformers numbers the tokens of each model type.
+
+    python tools/token_positions.py            # say which types differ from the stored ones
+    python tools/token_positions.py --write
+
+Of each type, a tiny model without trained weights is given ids with padding on the left, and position ids by each rule: the
+rule that changes nothing is the model's own. Models that generate text get the counts of valid tokens from `generate`.
+It needs torch and transformers.
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import json
+import os
+import pathlib
+import signal
+import sys
+import warnings
+from typing import Any
+
+STORED = pathlib.Path(__file__).parents[1] / "python" / "fastpe" / "_config" / "token_positions.json"
+ROTATED = json.loads((STORED.parent / "models.json").read_text("utf-8"))["models"]
+# By hand, each with the lines that say so.
+FIRST = {"paligemma": 1}  # modeling_paligemma.py: "Paligemma positions are 1-indexed"
+LEFT_OUT = {
+    "kosmos-2": "its generate takes position_ids away, as its positions begin behind its padding token",
+    "xlm": "its generate takes position_ids away",
+    "flaubert": "as xlm",
+    "diffusion_gemma": "it generates all tokens of a block at once",
+    **dict.fromkeys(("gradium_phonon_tts", "pocket_tts"), "they generate sound"),
+}
+SMALL = {
+    64: "hidden_size d_model n_embd dim emb_dim embedding_size intermediate_size ffn_dim n_inner d_inner hidden_dim d_ff "
+    "encoder_ffn_dim decoder_ffn_dim max_position_embeddings n_positions moe_intermediate_size word_embed_proj_dim",
+    4: "num_attention_heads n_head n_heads num_heads encoder_attention_heads num_experts num_local_experts n_routed_experts",
+    2: "num_hidden_layers n_layer n_layers num_layers encoder_layers decoder_layers num_key_value_heads num_kv_heads "
+    "num_experts_per_tok linear_num_key_heads linear_num_value_heads",
+    16: "head_dim q_lora_rank kv_lora_rank qk_rope_head_dim qk_nope_head_dim v_head_dim entity_emb_size",
+    1: "num_hidden_groups n_group topk_group first_k_dense_replace decoder_sparse_step",
+    1100: "vocab_size n_vocab vocab_size_per_layer_input",
+    50: "entity_vocab_size",
+}
+
+
+def shrunk(config: Any) -> Any:
+    """The config with sizes that take no time, as far as they have the usual names."""
+    for size, names in SMALL.items():
+        for name in names.split():
+            if type(getattr(config, name, None)) is int:
+                setattr(config, name, size)
+    for name in ("layer_types", "mlp_layer_types", "layers_block_type"):
+        if len(getattr(config, name, None) or ()) > 2:
+            setattr(config, name, [getattr(config, name)[0], getattr(config, name)[-1]])
+    if (getattr(config, "pad_token_id", None) or 0) >= SMALL_VOCABULARY:
+        config.pad_token_id = 0
+    for name in getattr(config, "sub_configs", None) or {}:
+        if getattr(config, name, None) is not None:
+            shrunk(getattr(config, name))
+    return config
+
+
+SMALL_VOCABULARY = 1100
+
+
+def classes_of(config: Any) -> list[Any]:
+    """The classes for this config that take tokens, those that predict masked tokens in front."""
+    auto = importlib.import_module("transformers.models.auto.modeling_auto")
+    names = ("MASKED_LM", "CAUSAL_LM", "IMAGE_TEXT_TO_TEXT", "SPEECH_SEQ_2_SEQ", "MULTIMODAL_LM", "")
+    found = []
+    for name in names:
+        mapping = getattr(auto, f"MODEL_FOR_{name}_MAPPING" if name else "MODEL_MAPPING", {})
+        if type(config) in mapping:
+            kind = mapping[type(config)]
+            found += [(name, each) for each in (kind if isinstance(kind, (tuple, list)) else [kind])]
+    return [(name, each) for name, each in found if "input_ids" in inspect.signature(each.forward).parameters]
+
+
+def measured(model_type: str, config_class: Any) -> tuple[str, int]:
+    """The rule of a type and its first position, or "" for what is not known."""
+    classes = classes_of(config_class())
+    if not classes:
+        return "", 0
+    with_ids = [(name, each) for name, each in classes if takes_ids(each)]
+    if not with_ids:
+        return "none", 0
+    is_masked = any(name == "MASKED_LM" for name, _ in with_ids)
+    own = vars(importlib.import_module(with_ids[0][1].__module__)).values()
+    kinds = [each for each in own if getattr(each, "config_class", None) is config_class and not is_masked]
+    causal = [each for each in (*(kind for _, kind in with_ids), *kinds) if each.can_generate() and takes_ids(each)]
+    if any(makes_its_own(each) for each in causal):
+        return "", 0
+    is_causal = bool(causal) and not is_masked and not getattr(config_class(), "is_encoder_decoder", False)
+    kind = causal[0] if is_causal else with_ids[0][1]
+    try:
+        found = compared(kind, shrunk(config_class()))
+    except Exception:  # noqa: BLE001 - sizes that differ from layer to layer
+        found = None
+    if found is None:
+        has_rotation = model_type in ROTATED or text_type(config_class) in ROTATED
+        return ("valid", FIRST.get(model_type, 0)) if is_causal and has_rotation else ("", 0)
+    starts, rules = found
+    if "padding" in rules and 0 not in starts:
+        return "padding", starts[0] - 1
+    if is_causal:
+        return ("valid", FIRST.get(model_type, 0)) if 0 in starts else ("", 0)
+    return ("columns", starts[0]) if starts and ("columns" in rules or starts[0] > 0) else ("", 0)
+
+
+def takes_ids(kind: Any) -> bool:
+    return "position_ids" in inspect.signature(kind.forward).parameters
+
+
+def makes_its_own(kind: Any) -> bool:
+    """Whether `generate` numbers tokens by the model's own code."""
+    names = [base for base in kind.__mro__ if "_prepare_position_ids_for_generation" in vars(base)]
+    return any(base.__module__.startswith("transformers.models") for base in names)
+
+
+def text_type(config_class: Any) -> str:
+    """The type of the text that a config of this class has."""
+    text = getattr(config_class(), "text_config", None)
+    return getattr(text, "model_type", "") if text is not None else ""
+
+
+def compared(kind: Any, config: Any) -> tuple[list[int], list[str]] | None:
+    """Which first positions, and which rules, give what the model gives by itself; None if it cannot be made so small."""
+    torch = importlib.import_module("torch")
+    torch.manual_seed(0)
+    config._attn_implementation = "eager"
+    padding = getattr(config, "pad_token_id", None)
+    padding = 1 if padding is None or padding < 0 else padding
+    length, left = 9, 3
+    signal.alarm(25)
+    try:
+        model = kind(config).eval().float()
+        for parameter in model.parameters():
+            if parameter.ndim >= 2:
+                torch.nn.init.normal_(parameter, std=0.2)
+        ids = torch.arange(20, 20 + length)[None]
+        padded = torch.cat([torch.full((1, left), padding), ids], 1)
+        alone, own = output(model, ids, ids > 0), output(model, padded, padded >= 20)[:, left:]
+        starts = [n for n in range(4) if agrees(model, ids, alone, 0, list(range(n, n + length)))]
+        rules = {
+            "columns": list(range(left + length)),
+            "padding": [padding] * left + list(range(padding + 1, padding + 1 + length)),
+        }
+        return starts, [name for name, each in rules.items() if agrees(model, padded, own, left, each)]
+    except Exception:  # noqa: BLE001 - whatever a class raises for sizes that it was not written for
+        return None
+    finally:
+        signal.alarm(0)
+
+
+def agrees(model: Any, ids: Any, expected: Any, left: int, positions: list[int]) -> bool:
+    torch = importlib.import_module("torch")
+    try:
+        found = output(model, ids, ids >= 20, position_ids=torch.tensor([positions]))[:, left:]
+    except (IndexError, RuntimeError):  # a position that the table does not have
+        return False
+    return bool((found - expected).abs().max() < 1e-4)
+
+
+def output(model: Any, ids: Any, valid: Any, **given: Any) -> Any:
+    torch = importlib.import_module("torch")
+    if "use_cache" in inspect.signature(model.forward).parameters:
+        given["use_cache"] = False
+    with torch.no_grad():
+        result = model(input_ids=ids, attention_mask=valid.long(), return_dict=True, **given)
+    return next(each for each in (result.get("logits"), result.get("last_hidden_state")) if each is not None).float()
+
+
+def table() -> dict[str, Any]:
+    """What stands in the file."""
+    mapping = importlib.import_module("transformers.models.auto.configuration_auto").CONFIG_MAPPING
+    rules: dict[str, tuple[str, int]] = {}
+    texts: dict[str, tuple[str, int]] = {}
+    for name in sorted(mapping.keys()):
+        try:
+            rules[name] = ("", 0) if name in LEFT_OUT else measured(name, mapping[name])
+            if rules[name][0] == "valid" and (part := text_type(mapping[name])):
+                texts.setdefault(part, ("valid", 0))
+        except Exception:  # noqa: BLE001 - a class without defaults, or without a package that it needs
+            rules[name] = ("", 0)
+    rules |= {name: rule for name, rule in texts.items() if rules.get(name, ("",))[0] != "valid"}
+    found = {name: [each for each in sorted(rules) if rules[each][0] == name] for name in ("valid", "columns", "none")}
+    padding = {name: first for name, (rule, first) in sorted(rules.items()) if rule == "padding"}
+    first = {name: first for name, (rule, first) in sorted(rules.items()) if rule in ("valid", "columns") and first}
+    return {**found, "padding": padding, "first_positions": first}
+
+
+def main() -> int:
+    warnings.simplefilter("ignore")
+    os.environ["TRANSFORMERS_VERBOSITY"] = "error"
+    signal.signal(signal.SIGALRM, _stop)
+    source = "transformers 5.24, by tools/token_positions.py"
+    new = {"source": source, **table()}
+    if "--write" in sys.argv[1:]:
+        lines = [f"  {json.dumps(name)}: {json.dumps(value)}" for name, value in new.items()]
+        STORED.write_text("{\n" + ",\n".join(lines) + "\n}\n", "utf-8")
+        return 0
+    old = json.loads(STORED.read_text("utf-8"))
+    changed = [name for name in new if old.get(name) != new[name]]
+    print("\n".join(f"{name}: differs" for name in changed) or "no type differs")
+    return bool(changed)
+
+
+def _stop(*_: Any) -> None:
+    raise TimeoutError
+
+
+if __name__ == "__main__":
+    sys.exit(main())
