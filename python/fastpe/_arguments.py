@@ -224,13 +224,23 @@ _foreign = {
     "max_seqlen": ("max_len cu_seqlens", "{argument} is what counts here"),
 }
 
+# Where the argument that `_foreign` names is none of the call's.
+_foreign_elsewhere = {
+    "mask": ("attention_mask", "give attention_mask=, 0 for padding"),
+    "offset": ("past", "give past=offset"),
+    "start_pos": ("past", "give past=start_pos"),
+    "past_key_values_length": ("past", "give past=past_key_values_length"),
+    "image_sizes": ("target_sizes", "give target_sizes=, in patches, or grid_thw="),
+}
+
 
 def hint(name: str, known: Iterable[str]) -> str:
     """What the error of an unknown keyword says besides; the compiled methods also ask for it."""
     known = list(known)
-    arguments, remedy = _foreign.get(name, ("", ""))
-    if found := next((each for each in arguments.split() if each in known), None):
-        return f"; {remedy.format(argument=found)}"
+    for words in (_foreign, _foreign_elsewhere):
+        arguments, remedy = words.get(name, ("", ""))
+        if found := next((each for each in arguments.split() if each in known), None):
+            return f"; {remedy.format(argument=found)}"
     near = None if name in _foreign else nearest(name, known)
     return f". Did you mean {near!r}?" if near else ""
 

@@ -125,19 +125,84 @@ def test_chunks_of_sound(lengths: list[int]) -> None:
     assert inputs["pool_indices"].tolist() == pairs
 
 
+@pytest.mark.parametrize(
+    ("call", "config", "name"),
+    [
+        (fastpe.vision_inputs, QWEN, "grid_thw"),
+        (fastpe.vision_inputs, {"model_type": "kimi_k25", "vision_config": {"pos_emb_height": 5}}, "grid_thw"),
+        (fastpe.vision_inputs, {"model_type": "minicpmv4_6", "vision_config": {}}, "target_sizes"),
+        (fastpe.vision_inputs, {"model_type": "idefics3", "vision_config": {}}, "target_sizes"),
+        (fastpe.vision_inputs, {"model_type": "minicpmv", "vision_config": {}}, "target_sizes"),
+        (fastpe.vision_inputs, {"model_type": "inkling2", "vision_config": {}}, "grid_thw"),
+        (fastpe.audio_inputs, {"model_type": "qwen2_5_omni"}, "feature_lens"),
+        (fastpe.audio_inputs, {"model_type": "qwen3_omni_moe", "audio_config": {}}, "feature_lens"),
+    ],
+)
+def test_dtypes_arrays_of_a_graph_and_empty_batches(call: Any, config: Any, name: str) -> None:
+    values: Any = {"grid_thw": [[1, 4, 8], [2, 4, 4]], "target_sizes": [[4, 8], [2, 3]], "feature_lens": [250, 30]}
+    config = {**config, "audio_config": {}} if name == "feature_lens" else config
+    expected = call(config, **{name: values[name]})
+    narrow = call(fastpe.ModelConfig(config), **{name: values[name]}, dtype=np.int32)
+    arrays = {key: each for key, each in expected.items() if isinstance(each, np.ndarray)}
+    out: Any = {
+        key: np.full_like(each, 77, np.int16 if each.dtype.kind in "iu" else None) for key, each in arrays.items()
+    }
+    written = call(config, **{name: values[name]}, out=out)
+    for key, value in arrays.items():
+        assert narrow[key].dtype == (np.int32 if value.dtype.kind in "iu" else value.dtype)
+        np.testing.assert_array_equal(narrow[key], value)
+        assert written[key] is out[key]
+        np.testing.assert_array_equal(written[key], value)
+    # An empty batch, as a list too, has the dtypes and axes of others.
+    empties: Any = [[], np.zeros((0, *np.shape(values[name])[1:]), np.int64)]
+    for empty in empties:
+        found = call(config, **{name: empty})
+        assert found.keys() == expected.keys()
+        for key, value in arrays.items():
+            assert (found[key].dtype, found[key].ndim) == (value.dtype, value.ndim), key
+            assert len(found[key]) == ("cu_" in key), key
+
+
+def test_nothing_is_written_if_one_array_does_not_fit() -> None:
+    given: Any = {"grid_thw": [[1, 4, 4]]}
+    same = fastpe.vision_inputs(QWEN, **given)
+    out: Any = {name: np.full_like(each, 7) for name, each in same.items() if isinstance(each, np.ndarray)}
+    for name, wrong in (
+        ("cu_seqlens", np.zeros(5, int)),
+        ("cu_window_seqlens", np.zeros(2, bool)),
+        ("none", out["cu_seqlens"]),
+    ):
+        with pytest.raises((ValueError, TypeError), match=name):
+            fastpe.vision_inputs(QWEN, **given, out={**out, name: wrong})
+    assert all((array == 7).all() for array in out.values())
+
+
+def test_remedies_lead_to_a_call() -> None:
+    """What the errors of a grid without its axis, of a missing size and of pixels say, followed."""
+    one = [1, 4, 4]
+    with pytest.raises(ValueError, match=r"pass \[grid_thw\]"):
+        fastpe.vision_inputs(QWEN, grid_thw=one)
+    assert len(fastpe.vision_inputs(QWEN, grid_thw=[one])["position_ids"]) == 16
+    assert len(fastpe.vision_inputs(QWEN, grid_thw=[np.array(one)])["position_ids"]) == 16
+    with pytest.raises(ValueError, match=r"divide pixels by the patch_size"):
+        fastpe.vision_inputs(QWEN, grid_thw=[[1, 448, 448]])
+    assert len(fastpe.vision_inputs(QWEN, grid_thw=[[1, 448 // 14, 448 // 14]])["position_ids"]) == 32 * 32
+    with pytest.raises(TypeError, match=r'config\["vision_config"\]\["spatial_merge_size"\] is None'):
+        fastpe.vision_inputs({"model_type": "qwen2_vl", "vision_config": {"spatial_merge_size": None}}, grid_thw=[one])
+
+
 GRIDS = "fastpe.vision_inputs(QWEN, grid_thw={})"
 PACKED = "fastpe.vision_inputs(dict(model_type='minicpmv4_6', vision_config={}), target_sizes=[[4, 4]])"
 REFUSED: Refused = {
     (ValueError, "grid_thw[1]"): each(
         GRIDS, "[[1, 2, 2], [1, 3, 2]] | [[1, 2, 2], [0, 2, 2]] | [[1, 2, 2], [1, 2, -2]]"
     ),
-    (ValueError, "grid_thw"): each(
-        GRIDS, "[1, 2, 2] | [[2, 2]] | [[2, 2**30, 2**20], [1, 2, 2]] | [[1, 2**15, 2**16]]"
-    ),
+    (ValueError, "grid_thw"): each(GRIDS, "[1, 2, 2] | [[2, 2]] | [[2**15, 2**8, 2**8], [1, 2, 2]]"),
     (ValueError, "grid_thw[0]"): each(
         "fastpe.vision_inputs(dict(model_type='kimi_k25', vision_config=dict(merge_kernel_size=[2, 4])), grid_thw=[{}])",
         "[1, 3, 4] | [2, 4, 6]",
-    ),
+    )
+    + each(GRIDS, "[[1, 448, 448]] | [[2, 2**30, 2**20], [1, 2, 2]]"),
     (TypeError, "grid_thw"): each(GRIDS, "None | [[1.0, 2.0, 2.0]]"),
     (ValueError, "target_sizes"): ["fastpe.vision_inputs(QWEN, grid_thw=[[1, 2, 2]], target_sizes=[[2, 2]])"],
     (ValueError, "merge_sizes"): [
@@ -165,6 +230,8 @@ REFUSED: Refused = {
     (ValueError, "window_kernel_size"): each(
         PACKED, "dict(window_kernel_size=[2, 3]) | dict(window_kernel_size=[2, 2, 2])"
     ),
+    (ValueError, "dtype"): [GRIDS.format("[[1, 32, 32]], dtype='int8'")],
+    (TypeError, "dtype"): [GRIDS.format("[[1, 2, 2]], dtype='float32'")],
     (ValueError, "feature_lens"): each(
         "fastpe.audio_inputs(dict(model_type='qwen2_5_omni', audio_config=dict()), feature_lens={})",
         "[0] | 3 | [[3]] | [2**32] | [2**31 - 1, 1]",

@@ -373,7 +373,6 @@ REFUSED: Refused = {
         *each("text('minicpmv4_7', {}, image_grid_thw=[[4, 4]])", "[[1]] | [[0, 1]]"),
     ],
     (TypeError, "input_ids"): each(LLAMA, "[['a']] | [[0.5]]"),
-    (TypeError, "attention_mask"): each(LLAMA, "[[0, 0]], attention_mask=[[-1e9, 0]]"),
     (ValueError, "attention_mask"): each(
         "fastpe.text_inputs(dict(model_type='roberta'), {})", "[[1, 5]], attention_mask=[[1, 1]]"
     )
@@ -393,7 +392,6 @@ REFUSED: Refused = {
         *each(LLAMA, "[[0, 0]], past=2**53 | [[0]], past=-1 | [[0]], past=1, attention_mask=[[1, 1]]"),
         "text('hunyuan_vl', [[1, 1]], image_grid_thw=[[1, 2, 2]], past=1, rope_deltas=0)",
     ],
-    (TypeError, "past"): [QWEN.format("[[0]], past=1.5, rope_deltas=0")],
     (ValueError, "rope_deltas"): [
         *each(QWEN, "[[0]], past=1, rope_deltas=-2 | [[0]], past=1 | [[0]], past=1, rope_deltas=[[1, 2]]"),
         QWEN.format("[[0]], attention_mask=[[1, 1]]"),
@@ -441,6 +439,12 @@ REFUSED: Refused = {
         QWEN.format("[[0]], text_row='middle'"),
     ],
     (TypeError, "pad_token_id"): ["fastpe.text_inputs(dict(model_type='roberta', pad_token_id=None), [[0]])"],
+    # Words of other libraries
+    (TypeError, "attention_mask"): each(LLAMA, "[[0, 0]], attention_mask=[[-1e9, 0]] | [[0]], mask=[[1]]"),
+    (TypeError, "past"): [
+        QWEN.format("[[0]], past=1.5, rope_deltas=0"),
+        *each(LLAMA, "[[0]], past_key_values_length=3 | [[0]], offset=3 | [[0]], start_pos=3"),
+    ],
     (TypeError, "vision_config"): [QWEN.format("[[0]], {'vision_config': 3}")],
     (ValueError, "downsample_mode"): [
         "text('minicpmv4_7', [[4, 1]], {'downsample_mode': '8x'}, image_grid_thw=[[4, 4]])"

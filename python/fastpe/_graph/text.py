@@ -196,8 +196,8 @@ def _next_tokens(reading: Counted | _Among, tokens: Any, past: Any, deltas: Any)
         if model.row.get("grid") == "plane" or not special.all.isdisjoint(tokens.ravel().tolist()):
             return None
         starts, coordinates = counted + deltas, 3
-    lowest, largest = (each.ravel().tolist() if isinstance(each, np.ndarray) else [each] for each in (counted, starts))
-    if min(lowest) < 0 or min(largest) < 0 or max(largest) + length - 1 > largest_position:
+    lowest, largest = (_extremes(each) for each in (counted, starts))
+    if lowest[0] < 0 or largest[0] < 0 or largest[1] + length - 1 > largest_position:
         return None
     ids = np.empty((coordinates, batch, length), np.int64)
     np.add(starts, np.arange(length), out=ids)
@@ -208,6 +208,16 @@ def _next_tokens(reading: Counted | _Among, tokens: Any, past: Any, deltas: Any)
     if model.row.get("visual_mask"):
         inputs["visual_pos_masks"] = np.zeros((batch, length), np.bool_)
     return inputs
+
+
+def _extremes(value: Any) -> tuple[int, int]:
+    """The least and the largest number."""
+    if type(value) is int:
+        return value, value
+    if value.size > 32:
+        return value.min().item(), value.max().item()
+    numbers = value.ravel().tolist()  # a few are faster so
+    return min(numbers), max(numbers)
 
 
 def _column(value: Any, batch: int) -> Any:

@@ -131,7 +131,7 @@ def _padded(rows: list[Array], sizes: Array, *, as_grid: bool) -> dict[str, Any]
         for image, each in enumerate(rows):
             ids[image, : each.shape[0], : each.shape[1]] = each
             valid[image, : each.shape[0], : each.shape[1]] = True
-        return {"position_ids": ids.reshape(len(rows), -1), "patch_attention_mask": valid}
+        return {"position_ids": ids.reshape(len(rows), height * width), "patch_attention_mask": valid}
     ids = np.zeros((len(rows), max((each.size for each in rows), default=0)), np.int64)
     for image, each in enumerate(rows):
         ids[image, : each.size] = each.ravel()
