@@ -142,6 +142,10 @@ static void report(const char* host, const char* work, const char* call, void (*
   loop();
   by_fastpe();
   for (size_t i = 0; i < count; ++i) largest = fmax(largest, fabs((double)theirs[i] - (double)ours[i]));
+  if (!(largest < 0.01)) {
+    fprintf(stderr, "%s: the two are %g apart\n", host, largest);
+    exit(1);
+  }
   for (int turn = 0; turn < TURNS; ++turn) {
     loop_times[turn] = microseconds(loop);
     times[turn] = microseconds(by_fastpe);
