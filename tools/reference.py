@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Write docs/reference*.md from docstrings, README's table into docs/index.md, and examples/README.md.
+"""Write docs/reference*.md from docstrings, the tables of docs/models.md, README's table into docs/index.md, and
+examples/README.md.
 
 The site's build warns if a page does not match. Run python tools/reference.py; it needs pip install -e . --group docs.
 """
@@ -16,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import griffe
+import models_page
 
 import fastpe
 from fastpe import _core
@@ -187,6 +189,7 @@ def index_page() -> str:
 def written() -> Iterator[tuple[str, str]]:
     """The name and the text of each page."""
     yield "index.md", index_page()
+    yield from models_page.written()
     yield "../examples/README.md", examples_index(".py")
     package = griffe.load(
         "fastpe",
