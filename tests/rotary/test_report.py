@@ -37,48 +37,49 @@ OMNI = {
 # A config, and the needs of each of its parts.
 MODELS: list[tuple[dict[str, Any], str]] = [
     # Rotated
-    ({"model_type": "llama", **SIZES}, "model: rotates tables"),
-    ({"model_type": "qwen3", **SIZES}, "model: rotates tables"),
-    ({"model_type": "mistral", **SIZES}, "model: rotates tables"),
-    ({"model_type": "nanochat", **SIZES}, "model: rotates tables"),
-    ({"model_type": "gptj", "n_layer": 4}, "model: rotates tables"),
-    ({"model_type": "cohere2", **SIZES}, "model: layers rotates tables"),
-    ({"model_type": "gemma3_text", **SIZES}, "model: rotates tables"),
-    ({"model_type": "qwen3_next", **SIZES}, "model: layers rotates tables"),
-    ({"model_type": "smollm3", **SIZES}, "model: layers rotates tables"),
-    ({"model_type": "deepseek_v3", "num_hidden_layers": 4, "rope_scaling": YARN}, "model: rotates tables order scores"),
-    ({"model_type": "llama4_text", **SIZES}, "model: layers rotates tables scores"),
+    ({"model_type": "llama", **SIZES}, "model: ids rotates tables"),
+    ({"model_type": "qwen3", **SIZES}, "model: ids rotates tables"),
+    ({"model_type": "mistral", **SIZES}, "model: ids rotates tables"),
+    ({"model_type": "nanochat", **SIZES}, "model: ids rotates tables"),
+    ({"model_type": "gptj", "n_layer": 4}, "model: ids rotates tables"),
+    ({"model_type": "cohere2", **SIZES}, "model: ids layers rotates tables"),
+    ({"model_type": "gemma3_text", **SIZES}, "model: ids rotates tables"),
+    ({"model_type": "qwen3_next", **SIZES}, "model: ids layers rotates tables"),
+    ({"model_type": "smollm3", **SIZES}, "model: ids layers rotates tables"),
+    ({"model_type": "deepseek_v3", "num_hidden_layers": 4, "rope_scaling": YARN}, "model: ids rotates tables order scores"),
+    ({"model_type": "llama4_text", **SIZES}, "model: ids layers rotates tables scores"),
     ({"model_type": "phi3", **SIZES, "rope_scaling": {"type": "longrope", "short_factor": [1.0] * 32, "long_factor": [2.0] *
-        32}, "original_max_position_embeddings": 4096}, "model: rotates tables"),
-    ({"model_type": "gpt_oss", "num_hidden_layers": 4}, "model: rotates tables"),
-    ({"model_type": "modernbert", **SIZES}, "model: rotates tables"),
+        32}, "original_max_position_embeddings": 4096}, "model: ids rotates tables"),
+    ({"model_type": "gpt_oss", "num_hidden_layers": 4}, "model: ids rotates tables"),
+    ({"model_type": "modernbert", **SIZES}, "model: ids rotates tables"),
     ({"model_type": "t5gemma", "decoder": {"num_hidden_layers": 2}, "encoder": {"model_type": "t5_gemma_module"}},
         "encoder: rotates tables, text: rotates tables"),
     ({"model_type": "dia", "decoder_config": {"num_hidden_layers": 2}, "encoder_config": {"model_type": "dia_encoder"}},
         "encoder_config: rotates tables, text: rotates tables"),
     # Among images
-    (among_images("qwen2_5_vl"), "images: rotates, text: rotates"),
-    (among_images("qwen3_vl", head_dim=128), "images: rotates, text: rotates"),
-    ({"model_type": "colqwen2", "vlm_config": among_images("qwen2_vl")}, "images: rotates, text: rotates"),
+    (among_images("qwen2_5_vl"), "images: inputs rotates, text: ids rotates"),
+    (among_images("qwen3_vl", head_dim=128), "images: inputs rotates, text: ids rotates"),
+    ({"model_type": "colqwen2", "vlm_config": among_images("qwen2_vl")}, "images: inputs rotates, text: ids rotates"),
     ({"model_type": "gemma3", "text_config": SIZES, "vision_config": {"model_type": "siglip_vision_model"}},
-        "images: adds, text: rotates tables"),
+        "images: adds, text: ids rotates tables"),
     ({"model_type": "llava", "text_config": SIZES, "vision_config": {"model_type": "clip_vision_model"}},
-        "images: adds, text: rotates tables"),
+        "images: adds, text: ids rotates tables"),
     ({"model_type": "mistral3", "text_config": SIZES, "vision_config": {"model_type": "pixtral", "head_dim": 64}},
-        "images: rotates, text: rotates tables"),
+        "images: rotates, text: ids rotates tables"),
     ({"model_type": "pixtral", "head_dim": 64}, "images: rotates"),
-    ({"model_type": "qwen2_5_vl", **VISION}, "images: rotates"),
+    ({"model_type": "qwen2_5_vl", **VISION}, "images: inputs rotates"),
     ({"model_type": "dinov3_vit", "hidden_size": 384, "num_attention_heads": 6}, "images: rotates"),
     # Sound
-    (OMNI, "images: rotates, sound: adds, talker_config: rotates, text: rotates, token2wav_config.dit_config: order rotates tables"),
-    ({"model_type": "qwen3_asr", "text_config": SIZES, "audio_config": {"d_model": 64}}, "sound: adds, text: rotates tables"),
+    (OMNI, "images: inputs rotates, sound: adds inputs, talker_config: rotates, text: ids rotates, token2wav_config.dit_config: order rotates tables"),
+    ({"model_type": "qwen3_asr", "text_config": SIZES, "audio_config": {"d_model": 64}}, "sound: adds inputs, text: ids rotates tables"),
     ({"model_type": "whisper"}, "model: adds"),
     ({"model_type": "wav2vec2-conformer", "position_embeddings_type": "rotary"}, "model: rotates tables"),
     ({"model_type": "wav2vec2-conformer", "position_embeddings_type": "relative", "hidden_size": 64}, "model: adds"),
     # Sinusoidal, learned, biased, nothing
-    *(({"model_type": name}, "model: adds") for name in ("m2m_100", "marian", "fsmt", "speech_to_text", "bert", "gpt2",
-        "roberta", "bart", "opt", "bloom", "t5", "mpt", "xlnet", "mpnet", "deberta", "vit_mae", "detr", "sam_prompt_encoder")),
-    ({"model_type": "deberta-v2", "position_biased_input": False}, "model: adds"),
+    *(({"model_type": name}, "model: adds") for name in ("m2m_100", "marian", "fsmt", "speech_to_text", "bart", "bloom", "t5",
+        "mpt", "xlnet", "vit_mae", "detr", "sam_prompt_encoder")),
+    *(({"model_type": name}, "model: adds ids") for name in ("bert", "gpt2", "roberta", "opt", "mpnet", "deberta")),
+    ({"model_type": "deberta-v2", "position_biased_input": False}, "model: adds ids"),
     ({"model_type": "musicgen", "decoder": {}}, "text: adds"),
     ({"model_type": "mamba"}, "model: nothing"),
     ({"model_type": "vision-encoder-decoder", "encoder": {"model_type": "vit"}, "decoder": {"model_type": "trocr",
@@ -94,14 +95,12 @@ MODELS: list[tuple[dict[str, Any], str]] = [
     ({"model": {"type": "phi3", "decoder": {"head_size": 96}}, "search": {}}, ""),
     ({"weight_map": {}}, ""),
 ]  # fmt: skip
-# Of the graph
-OTHERS = {"ids", "inputs"}
 
 
 def names(config: fastpe.ModelConfig) -> dict[str, Any]:
     """What a host has that the calls name."""
     x, empty = np.zeros((1, 4, 64), np.float32), np.zeros((0, 3), np.int64)
-    ids = np.array([[1, 2, 3, 4]])
+    ids = np.array([[51, 52, 53, 54]])
     grids = {"image_grid_thw": empty, "video_grid_thw": empty, "second_per_grid": [], "grid_thw": [[1, 16, 16]]}
     rows = {"L": 4, "H": 4, "W": 4, "d": 64, "klen": 4, "qlen": 4, "num_heads": 8, "pad_token_id": 1, "hidden_size": 64}
     return {
@@ -136,10 +135,7 @@ def needs(config: dict[str, Any]) -> str:
     found: dict[str, set[str]] = {}
     for each in report(fastpe.ModelConfig(config)).needs:
         found.setdefault(each.part, set()).add(each.need)
-    kept = {
-        part: sorted(said - OTHERS if "_class_name" not in config else said) for part, said in sorted(found.items())
-    }
-    return ", ".join(f"{part}: {' '.join(said)}" for part, said in kept.items() if said)
+    return ", ".join(f"{part}: {' '.join(sorted(said))}" for part, said in sorted(found.items()))
 
 
 @pytest.mark.parametrize(("given", "expected"), MODELS, ids=[str(given)[:70] for given, _ in MODELS])
