@@ -151,8 +151,9 @@ def _of_grids(model: Model, grid_thw: Any, merge_sizes: Any) -> dict[str, Any]:
         grids = grids * (1, merge, merge)
     _refuse_pixels(model, grids)
     require_int32("grid_thw", map(math.prod, grids.tolist()))
-    of_each = [*zip(grids.tolist(), np.broadcast_to(merge, len(grids)).tolist(), strict=True)]
-    positions = [blocks(tuple(grid), size, with_time=row.get("time", False)) for grid, size in of_each]
+    of_each = [*zip(map(tuple, grids.tolist()), np.broadcast_to(merge, len(grids)).tolist(), strict=True)]
+    of_kinds = {kind: blocks(*kind, with_time=row.get("time", False)) for kind in {*of_each}}
+    positions = [of_kinds[kind] for kind in of_each]
     clips = grids.prod(axis=1)
     segments = clips if row.get("per_clip") else np.repeat(grids[:, 1] * grids[:, 2], grids[:, 0])
     segments = segments + row.get("class_tokens", 0)
@@ -266,11 +267,17 @@ def _resized(model: Model, grids: Array, merge: int) -> tuple[Array, Array]:
         shape: resize_taps(shape, (side, side), convention=convention, merge_size=merge)
         for shape in {*map(tuple, shapes.tolist())}
     }
-    none = resize_taps((1, 1), (side, side), convention=convention)
-    taps = [(of_shapes[tuple(shape)], time) for shape, time in zip(shapes.tolist(), grids[:, 0], strict=True)]
-    indices, weights = (
-        np.concatenate([none[i][:0], *(np.tile(each[i], (time, 1)) for each, time in taps)]) for i in (0, 1)
-    )
+    none = of_shapes or {(): resize_taps((1, 1), (side, side), convention=convention)}
+    taps = next(iter(none.values()))[0].shape[1]
+    count = int(grids.prod(axis=1).sum())
+    indices, weights = np.empty((count, taps), np.int64), np.empty((count, taps), np.float32)
+    first = 0
+    for shape, time in zip(shapes.tolist(), grids[:, 0].tolist(), strict=True):
+        of_frame = of_shapes[tuple(shape)]
+        place = slice(first, first + time * len(of_frame[0]))
+        indices[place].reshape(time, -1, taps)[...] = of_frame[0]
+        weights[place].reshape(time, -1, taps)[...] = of_frame[1]
+        first = place.stop
     return indices, weights
 
 

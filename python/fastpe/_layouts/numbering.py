@@ -98,6 +98,9 @@ def cells(shape: tuple[int, ...], *first: int) -> Array:
 def blocks(shape: tuple[int, ...], size: int, *, with_time: bool = False) -> Array:
     """The (height, width) of the patches of (time, height, width), block by block of size * size; or with the time."""
     time, height, width = shape
-    places = cells((time, height // size, width // size, size, size))
-    result: Array = places[:, 1:3] * size + places[:, 3:]
-    return np.column_stack([places[:, 0], result]) if with_time else result
+    result = np.empty((time, height // size, width // size, size, size, 3 if with_time else 2), np.int64)
+    if with_time:
+        result[..., 0] = np.arange(time).reshape(-1, 1, 1, 1, 1)
+    result[..., -2] = np.arange(height).reshape(-1, 1, size, 1)
+    result[..., -1] = np.arange(width).reshape(-1, 1, size)
+    return result.reshape(-1, result.shape[-1])
