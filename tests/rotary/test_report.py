@@ -179,3 +179,30 @@ def test_every_type_of_the_tables_has_a_report() -> None:
     for model_type in {name for kind in kinds for name in table()[kind]}:
         found = report(fastpe.ModelConfig({"model_type": model_type}))
         assert found.needs or found.not_known, model_type
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"_class_name": "FluxTransformer2DModel", "rope_theta": "found.append(1)"},
+        {"_class_name": "FluxTransformer2DModel", "attention_head_dim": "found.append(1)"},
+        {"_class_name": "Lumina2Transformer2DModel", "axes_dim_rope": ["found.append(1)"]},
+        {"_class_name": "FluxTransformer2DModel", "axes_dims_rope": 5},
+        {"_class_name": ["FluxTransformer2DModel"]},
+        {"model_type": "dab-detr", "temperature_height": "found.append(1)"},
+        {"model_type": "x", 'a"] or found.append(1) or config.parts["b': {"model_type": "llama"}},
+        {"model_type": "roberta", "pad_token_id": "found.append(1)"},
+        {"model_type": "pixtral", "hidden_size": "found.append(1)", "num_attention_heads": 4},
+        {"model_type": "pixtral", "head_dim": -2},
+    ],
+    ids=str,
+)
+def test_no_file_says_what_is_run(given: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    found: list[int] = []
+    monkeypatch.setattr("builtins.found", found, raising=False)
+    config = fastpe.ModelConfig(given)
+    for each in report(config).needs:
+        for call in each.calls:
+            assert "found.append(1)" not in call.replace('a"] or found.append(1) or config.parts["b', "")
+    assert str(config)
+    assert not found

@@ -86,6 +86,8 @@ class ModelConfig:
     def __init__(self, config: "Mapping[str, Any] | str | os.PathLike[str] | ModelConfig") -> None:
         given = config._json if isinstance(config, ModelConfig) else _copied(load(config), ())
         self._set(given, ())
+        for part in (self, *self.parts.values()):
+            _ = part.model_type
 
     def _set(self, mapping: Json, path: Path) -> "ModelConfig":
         for name, value in (("_json", mapping), ("_path", path), ("_kept", {})):

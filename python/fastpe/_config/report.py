@@ -19,6 +19,7 @@ from fastpe._arguments import shown
 from fastpe._config.model import ModelConfig
 from fastpe._config.rows import is_rotated_model, other_file, refusal, use_of
 from fastpe._config.tables import row_of, table
+from fastpe._config.values import Value, read_number, read_size, wrong
 
 _widest, _enough = 118, 4096
 _placeholders = {
@@ -117,7 +118,7 @@ class _Writer:
             self._language_model(text, "config", "text" if config.parts else "model")
         for place, part in config.parts.items():
             if part is not text and part not in (config.vision, config.audio) and part.parts.keys() == set():
-                self._language_model(part, f'config.parts["{place}"]', place)
+                self._language_model(part, f"config.parts[{place!r}]", place)
         if config.vision is not None:
             self._vision(config.vision)
         if config.audio is not None:
@@ -239,7 +240,12 @@ class _Writer:
             if key not in part._json:
                 self._not_known.append(f"{title}: {part._place(key)} is missing, a number of {calls[0]}")
                 return
-            calls = [call.replace(f'config["{key}"]', repr(part._json[key])) for call in calls]
+            try:
+                number = read_number(part._value(key))
+            except (TypeError, ValueError) as error:
+                self._not_known.append(f"{title}: {error}")
+                return
+            calls = [call.replace(f'config["{key}"]', repr(number)) for call in calls]
         if isinstance(pad := part._json.get("pad_token_id"), int):
             calls = [call.replace("pad_token_id + 1", str(pad + 1)).replace("pad_token_id", str(pad)) for call in calls]
         says = re.sub(r": ?(?=,|$)", "", use.removeprefix("use ").strip(" ,"))
@@ -321,7 +327,7 @@ class _Writer:
         if inputs := _quiet(call, self.config, feature_lens=[1000]):
             says = ", ".join(f"{name} {_shape(value)}" for name, value in inputs.items())
             self._add(title, "inputs", f"of an exported graph, here for 1000 frames: {says}", call)
-        place = next((f'config.parts["{name}"]' for name, each in self.config.parts.items() if each is part), "config")
+        place = next((f"config.parts[{name!r}]" for name, each in self.config.parts.items() if each is part), "config")
         if known in table()["models"] or known in table()["sinusoids"] or use_of(known or "", part._json):
             self._language_model(part, place, title)
         elif len(self._needs) == count:
@@ -338,16 +344,31 @@ class _Writer:
         if "told" in row:
             self._not_known.append(f"{name}: {row['told']}")
             return
-        widths = config.get(row.get("sections", ""), row.get("default"))
-        head = config.get("attention_head_dim", row.get("head_dim")) if "head_dim" in row else sum(widths)
-        call = f'fastpe.RotaryEmbedding.from_layout("{row["layout"]}", {shown(head)}'
-        call += f", sections={[width // 2 for width in widths]}" if widths else ""
-        call += f", base={config['rope_theta']}" if "rope_theta" in config else ""
+        try:
+            call = f'fastpe.RotaryEmbedding.from_layout("{row["layout"]}", {self._widths(row)}'
+            if "rope_theta" in config:
+                call += f", base={read_number(self.config._value('rope_theta'))}"
+        except (TypeError, ValueError) as error:
+            self._not_known.append(str(error))
+            return
         if isinstance(self._try("rotation", f"{call})"), Exception):
             return
         layout = fastpe.rotary_layouts[row["layout"]]
         self._add("model", "rotates", f"by {', '.join(layout.coordinates)}", f"rope = {call})")
         self._add("model", "ids", layout._counting(), "layout = fastpe.RotaryLayout.from_config(config)")
+
+    def _widths(self, row: Mapping[str, Any]) -> str:
+        """The columns of a head, and the frequencies of each coordinate, as arguments."""
+        config, key = self.config, row.get("sections", "")
+        written = config._json.get(key)
+        widths = row.get("default", []) if written is None else written
+        if not isinstance(widths, list):
+            raise wrong(config._at(key), f"is {shown(widths)}", "a list of ints", kind=TypeError)
+        sizes = [read_size(Value(width, config._at(key, at))) for at, width in enumerate(widths)]
+        head = config._json.get("attention_head_dim")
+        head = row.get("head_dim", sum(sizes)) if head is None or "head_dim" not in row else head
+        columns = read_size(Value(head, config._at("attention_head_dim")))
+        return f"{columns}{f', sections={[size // 2 for size in sizes]}' if sizes else ''}"
 
 
 _sizes = (
@@ -358,6 +379,7 @@ _sizes = (
 
 
 def _run(call: str, config: ModelConfig, names: Mapping[str, Any]) -> Any:
+    """What a call gives. Of a file it has numbers that were read, and reprs, so that no file says what is run."""
     return eval(call, {"fastpe": fastpe, "np": np, "config": config, **names})
 
 
