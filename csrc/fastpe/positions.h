@@ -37,6 +37,12 @@ struct Positions {
 
   // Whether all batch rows are known to have the same positions: not where valid rows are counted, even by one mask.
   bool are_shared() const { return !values_per_batch_row && !offsets.is_given() && !count_valid_only; }
+  // Of the first row of a batch row, or of a sequence of a packed batch.
+  std::int64_t first_at(std::int64_t row) const {
+    return offsets.is_given() ? first + clamped_offset(offsets.integer_at(row, 0)) : first;
+  }
+  // The sequence of a packed batch that has this row.
+  std::int64_t sequence_of(std::int64_t l) const;
   // Of explicit positions. Where a batch is one sequence, its offsets stand in `values`.
   Number value_at(std::int64_t row, std::int64_t l) const {
     return offset_name == nullptr ? values.at(row, l) : number_of(first + clamped_offset(values.integer_at(row, l)));
@@ -74,59 +80,42 @@ struct Placement {
   Validity validity;
 };
 
-// Calls on_valid(l, count) for what is valid in any of the batch rows, and on_invalid(l, count) for the rest of
-// [begin, end), in order.
-template <class OnValid, class OnInvalid>
-void for_each_validity(const Validity& validity, const Range& batch_rows, std::int64_t begin, std::int64_t end,
-                       const OnValid& on_valid, const OnInvalid& on_invalid) {
-  assert(validity.valid == nullptr || !validity.lengths.is_given());
-  if (validity.are_all_valid()) {
-    if (begin < end) on_valid(begin, end - begin);
-    return;
+// Goes over rows [begin, end) in runs: of rows that are valid in any of these batch rows, and of those that are not.
+class ValidRuns {
+ public:
+  ValidRuns(const Validity& validity, const Range& batch_rows, std::int64_t begin, std::int64_t end)
+      : validity_(validity),
+        batch_rows_(batch_rows),
+        end_(end),
+        rows_{begin, 0},
+        are_all_valid_(validity.are_all_valid()) {
+    if (!are_all_valid_) start();
   }
-  const std::int64_t first_row = batch_rows.first;
-  const std::int64_t rows_end =
-      validity.differs_in_batch() ? batch_rows.end() : std::min(batch_rows.end(), first_row + 1);
-  if (validity.lengths.is_given()) {
-    std::int64_t longest = begin;
-    for (std::int64_t row = first_row; row < rows_end && longest < end; ++row) {
-      longest = std::clamp(validity.lengths.integer_at(row, 0), longest, end);
-    }
-    if (begin < longest) on_valid(begin, longest - begin);
-    if (longest < end) on_invalid(longest, end - longest);
-    return;
-  }
-  std::int64_t last_found = first_row;  // most likely, the next l is valid in the same row
-  const auto is_valid = [&](std::int64_t l) {
-    if (last_found < rows_end && validity.has(last_found, l)) return true;
-    for (std::int64_t row = first_row; row < rows_end; ++row) {
-      if (!validity.has(row, l)) continue;
-      last_found = row;
-      return true;
-    }
-    return false;
-  };
-  while (begin < end) {
-    const std::int64_t l = begin;
-    const bool are_valid = is_valid(l);
-    do ++begin;
-    while (begin < end && is_valid(begin) == are_valid);
-    are_valid ? on_valid(l, begin - l) : on_invalid(l, begin - l);
-  }
-}
 
-inline std::int64_t first_position(const Positions& p, std::int64_t row) {
-  return p.offsets.is_given() ? p.first + Positions::clamped_offset(p.offsets.integer_at(row, 0)) : p.first;
-}
-
-inline std::int64_t sequence_of(const Positions& p, std::int64_t l) {
-  std::int64_t low = 0, high = p.sequence_count;
-  while (high - low > 1) {
-    const std::int64_t middle = low + (high - low) / 2;
-    (p.sequence_starts.integer_at(0, middle) <= l ? low : high) = middle;
+  // Goes on to the next run; false behind the last one.
+  bool next() {
+    const std::int64_t l = rows_.end();
+    if (l >= end_) return false;
+    if (!are_all_valid_) return find(l), true;
+    rows_.count = end_ - l;
+    return true;
   }
-  return low;
-}
+  const Range& rows() const { return rows_; }
+  bool are_valid() const { return are_valid_; }
+
+ private:
+  void start();
+  void find(std::int64_t l);
+  bool is_valid(std::int64_t l);
+
+  const Validity& validity_;
+  Range batch_rows_;  // those that may differ
+  std::int64_t end_;
+  std::int64_t longest_ = 0;     // of lengths
+  std::int64_t last_found_ = 0;  // most likely, the next row is valid in the same batch row
+  Range rows_;
+  bool are_all_valid_, are_valid_ = true;
+};
 
 constexpr int max_coordinates = 16;
 
@@ -137,7 +126,7 @@ struct Span {
   std::int64_t count;
   Number position;  // of the first row; its first coordinate where there are several
   enum class Step { ascending, descending, none } step = Step::ascending;
-  Slice<Number> coordinates = {};  // of a row that has several; valid during the call that passes the span
+  Slice<Number> coordinates = {};  // of a row that has several; valid until the next span
 
   bool is_one_position() const { return step == Step::none; }
   // Only for integer positions.
@@ -145,77 +134,47 @@ struct Span {
   std::int64_t highest() const { return step == Step::ascending ? position.integer + (count - 1) : position.integer; }
 };
 
-// Over [l, l + count) of rows whose positions are those of `row`. All are valid, and valid_before others come before.
-template <class OnSpan>
-void for_each_span_of_valid(const Positions& p, std::int64_t row, std::int64_t l, std::int64_t count,
-                            std::int64_t valid_before, const OnSpan& on_span) {
-  if (p.values.is_given()) {
-    const std::int64_t value_row = p.values_per_batch_row ? row : 0;
-    const std::int64_t end = l + count;
-    if (p.coordinate_count > 0) {
-      for (; l < end; ++l) {
-        Number coordinates[max_coordinates];
-        NumbersView coordinate = p.values;
-        int i = 0;
-        do {
-          coordinates[i] = coordinate.at(value_row, l);
-          coordinate.data += p.coordinate_stride_bytes;
-        } while (++i < p.coordinate_count);
-        const auto coordinate_count = static_cast<std::size_t>(p.coordinate_count);
-        on_span(Span{l, 1, coordinates[0], Span::Step::none, {coordinates, coordinate_count}});
-      }
-      return;
-    }
-    if (p.values.seq_stride_bytes == 0) {  // a move of all rows, or a broadcast array
-      on_span(Span{l, count, p.value_at(value_row, l), Span::Step::none});
-      return;
-    }
-    while (l < end) {
-      Span span{l, 1, p.value_at(value_row, l)};
-      const Number& position = span.position;
-      std::int64_t stop = l + 1, step = 0;
-      if (position.is_integer && -max_position <= position.integer && position.integer <= max_position) {
-        for (; stop < end; ++stop) {
-          const Number next = p.value_at(value_row, stop);
-          if (step == 0) step = next.integer < position.integer ? -1 : 1;
-          if (!next.is_integer || next.integer != position.integer + step * (stop - l)) break;
-        }
-      }
-      span.count = stop - l;
-      if (step < 0 && span.count > 1) span.step = Span::Step::descending;
-      if (!position.is_integer) span.step = Span::Step::none;
-      on_span(span);
-      l = stop;
-    }
-  } else if (p.sequence_starts.is_given()) {
-    const std::int64_t end = l + count;
-    for (std::int64_t sequence = sequence_of(p, l); l < end; ++sequence) {
-      // The clamp holds even if another thread changes the array after it was checked.
-      const std::int64_t start = std::clamp<std::int64_t>(p.sequence_starts.integer_at(0, sequence), 0, l);
-      const bool is_last = sequence + 1 >= p.sequence_count;
-      const std::int64_t stop = is_last ? end : std::min(end, p.sequence_starts.integer_at(0, sequence + 1));
-      if (stop <= l) continue;
-      on_span(Span{l, stop - l, number_of(first_position(p, sequence) + (l - start))});
-      l = stop;
-    }
-  } else {
-    on_span(Span{l, count, number_of(first_position(p, row) + (p.count_valid_only ? valid_before : l))});
-  }
-}
+// Goes over rows [begin, end) of batch rows that share their positions, in spans: of what is valid in any of them, and
+// of the rest, where only `l` and `count` say something.
+class Spans {
+ public:
+  // Before `begin`, valid_before rows are valid, if only these count.
+  Spans(const Placement& placement, const Range& batch_rows, std::int64_t begin, std::int64_t end,
+        std::int64_t valid_before)
+      : positions_(placement.positions),
+        batch_row_(batch_rows.first),
+        valid_before_(valid_before),
+        runs_(placement.validity, batch_rows, begin, end),
+        span_{begin, 0, {}, Span::Step::none} {}
 
-// Calls on_span for what is valid in any of the batch rows, which share their positions, and on_invalid(l, count) for
-// the rest of [begin, end), in order. Before `begin`, valid_before rows are valid, if only these count.
-template <class OnSpan, class OnInvalid>
-void for_each_span(const Placement& placement, const Range& batch_rows, std::int64_t begin, std::int64_t end,
-                   std::int64_t valid_before, const OnSpan& on_span, const OnInvalid& on_invalid) {
-  for_each_validity(
-      placement.validity, batch_rows, begin, end,
-      [&](std::int64_t l, std::int64_t count) {
-        for_each_span_of_valid(placement.positions, batch_rows.first, l, count, valid_before, on_span);
-        valid_before += count;
-      },
-      on_invalid);
-}
+  // Goes on to the next span; false behind the last one.
+  bool next() {
+    const std::int64_t l = span_.l + span_.count;
+    if (l < runs_.rows().end()) {
+      make_span(l);
+    } else if (!runs_.next()) {
+      return false;
+    } else if (runs_.are_valid()) {
+      make_span(l);
+    } else {
+      span_ = {l, runs_.rows().count, {}, Span::Step::none};
+    }
+    return true;
+  }
+  const Span& span() const { return span_; }
+  bool is_valid() const { return runs_.are_valid(); }
+  std::int64_t valid_before() const { return valid_before_; }
+
+ private:
+  void make_span(std::int64_t l);  // from l to the end of the run, or less
+
+  const Positions& positions_;
+  std::int64_t batch_row_, valid_before_;
+  std::int64_t sequence_ = -1;
+  ValidRuns runs_;
+  Span span_;
+  Number coordinates_[max_coordinates];
+};
 
 // Of the valid rows' positions, or of all their coordinates.
 struct PositionBounds {

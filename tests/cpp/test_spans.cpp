@@ -20,26 +20,23 @@ using Found = std::vector<std::optional<double>>;
 Found expanded(const Placement& placement, const Range& rows, std::int64_t begin, std::int64_t end,
                std::int64_t valid_before = 0) {
   Found found;
-  const auto is_next = [&](std::int64_t l, std::int64_t count) {
-    return count > 0 && l == begin + static_cast<std::int64_t>(found.size());
-  };
-  for_each_span(
-      placement, rows, begin, end, valid_before,
-      [&](const Span& span) {
-        CHECK(is_next(span.l, span.count));
-        CHECK(span.position.is_integer || span.count == 1 || span.is_one_position());
-        const int step = span.is_one_position() ? 0 : span.step == Span::Step::descending ? -1 : 1;
-        for (std::int64_t i = 0; i < span.count; ++i) {
-          found.push_back(span.position.value + static_cast<double>(step * i));
-          if (!span.position.is_integer) continue;
-          CHECK(static_cast<double>(span.lowest()) <= *found.back());
-          CHECK(*found.back() <= static_cast<double>(span.highest()));
-        }
-      },
-      [&](std::int64_t l, std::int64_t count) {
-        CHECK(is_next(l, count));
-        found.resize(found.size() + static_cast<std::size_t>(count));
-      });
+  Spans spans(placement, rows, begin, end, valid_before);
+  while (spans.next()) {
+    const Span& span = spans.span();
+    CHECK(span.count > 0 && span.l == begin + static_cast<std::int64_t>(found.size()));
+    if (!spans.is_valid()) {
+      found.resize(found.size() + static_cast<std::size_t>(span.count));
+      continue;
+    }
+    CHECK(span.position.is_integer || span.count == 1 || span.is_one_position());
+    const int step = span.is_one_position() ? 0 : span.step == Span::Step::descending ? -1 : 1;
+    for (std::int64_t i = 0; i < span.count; ++i) {
+      found.push_back(span.position.value + static_cast<double>(step * i));
+      if (!span.position.is_integer) continue;
+      CHECK(static_cast<double>(span.lowest()) <= *found.back());
+      CHECK(*found.back() <= static_cast<double>(span.highest()));
+    }
+  }
   return found;
 }
 
@@ -93,7 +90,7 @@ void masks_of_two_batch_rows() {
       }
       for (std::int64_t begin = 0; begin < seq_len; ++begin) {
         const std::int64_t before = placement.validity.count_before(row, begin);
-        CHECK(expanded(placement, {row, row + 1}, begin, seq_len, before) == Found(model.begin() + begin, model.end()));
+        CHECK(expanded(placement, {row, 1}, begin, seq_len, before) == Found(model.begin() + begin, model.end()));
       }
     }
   }

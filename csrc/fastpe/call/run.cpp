@@ -38,50 +38,40 @@ class Executor {
   // Does rows [begin, end), as WorkUnits counts them.
   void execute(std::int64_t begin, std::int64_t end) {
     const WorkUnits& work = plan_.work;
-    for (std::int64_t part = work.parts == 1 ? 0 : begin / work.rows_of_part; begin < end; ++part) {
-      const std::int64_t first = part * work.rows_of_part, part_end = std::min(end, first + work.rows_of_part);
-      columns_.first = part * work.columns_at_once;
-      columns_.count = std::min(work.columns_at_once, operation_.shape().columns - columns_.first);
-      execute_rows(begin - first, part_end - first);
-      begin = part_end;
-    }
-  }
-
- private:
-  // Rows that are counted through one slice after the other.
-  void execute_rows(std::int64_t begin, std::int64_t end) {
-    const std::int64_t seq_len = operation_.shape().seq_len, slice_items = plan_.work.slice_items;
+    const OperationShape& shape = operation_.shape();
     while (begin < end) {
-      const std::int64_t l = begin % seq_len, count = std::min(end - begin, seq_len - l);
+      const std::int64_t part = work.parts == 1 ? 0 : begin / work.rows_of_part;
+      columns_.first = part * work.columns_at_once;
+      columns_.count = std::min(work.columns_at_once, shape.columns - columns_.first);
+      const std::int64_t first = begin - part * work.rows_of_part;
+      const std::int64_t rows = std::min(end - begin, work.rows_of_part - first);
+      const std::int64_t l = first % shape.seq_len, count = std::min(rows, shape.seq_len - l);
       // Whole slices are done together.
-      const std::int64_t slices = l == 0 && end - begin > seq_len ? (end - begin) / seq_len : 1;
-      const std::int64_t first_item = begin / seq_len * slice_items;
-      const std::int64_t items = std::min(operation_.shape().items() - first_item, slices * slice_items);
-      execute_items({first_item, items}, l, l + count);
+      const std::int64_t slices = l == 0 && rows > shape.seq_len ? rows / shape.seq_len : 1;
+      const std::int64_t first_item = first / shape.seq_len * work.slice_items;
+      execute_items({first_item, std::min(shape.items() - first_item, slices * work.slice_items)}, {l, count});
       begin += slices * count;
     }
   }
 
-  void execute_items(const Range& all, std::int64_t l_begin, std::int64_t l_end) {
+ private:
+  void execute_items(const Range& all, const Range& rows) {
+    const Placement& placement = call_.placement;
     const std::int64_t items_per_batch_row = operation_.shape().items_per_batch_row;
     for (std::int64_t first = all.first; first < all.end();) {
       const std::int64_t row = first / items_per_batch_row;
       const std::int64_t last = plan_.all_items_share_positions ? (all.end() - 1) / items_per_batch_row : row;
       const Range items{first, std::min(all.end(), (last + 1) * items_per_batch_row) - first};
-      execute_batch_rows({row, last + 1 - row}, items, l_begin, l_end);
+      const std::int64_t valid_before =
+          placement.positions.count_valid_only ? placement.validity.count_before(row, rows.first) : 0;
+      Spans spans(placement, {row, last + 1 - row}, rows.first, rows.end(), valid_before);
+      while (spans.next()) {
+        const Span& span = spans.span();
+        spans.is_valid() && exists(span) ? execute_span(items, span) : write_invalid(items, {span.l, span.count});
+      }
+      apply_waiting(items);
       first = items.end();
     }
-  }
-
-  void execute_batch_rows(const Range& rows, const Range& items, std::int64_t l_begin, std::int64_t l_end) {
-    const Placement& placement = call_.placement;
-    const std::int64_t valid_before =
-        placement.positions.count_valid_only ? placement.validity.count_before(rows.first, l_begin) : 0;
-    for_each_span(
-        placement, rows, l_begin, l_end, valid_before,
-        [&](const Span& span) { exists(span) ? execute_span(items, span) : write_invalid(items, span.l, span.count); },
-        [&](std::int64_t l, std::int64_t count) { write_invalid(items, l, count); });
-    apply_waiting(items);
   }
 
   // Every span does, unless another thread has changed positions, offsets or lengths since they were checked: results
@@ -208,16 +198,14 @@ class Executor {
     const std::int64_t items_per_batch_row = operation_.shape().items_per_batch_row;
     for (std::int64_t item = items.first; item < items.end(); ++item) {
       const Range one{item, 1};
-      for_each_validity(
-          call_.placement.validity, {item / items_per_batch_row, 1}, tile.rows.first, tile.rows.end(),
-          [&](std::int64_t l, std::int64_t count) { operation_.apply(tile.part({l, count}), one, workspace_); },
-          [&](std::int64_t l, std::int64_t count) { write_invalid(one, l, count); });
+      ValidRuns runs(call_.placement.validity, {item / items_per_batch_row, 1}, tile.rows.first, tile.rows.end());
+      while (runs.next()) {
+        runs.are_valid() ? operation_.apply(tile.part(runs.rows()), one, workspace_) : write_invalid(one, runs.rows());
+      }
     }
   }
 
-  void write_invalid(const Range& items, std::int64_t l, std::int64_t count) {
-    operation_.write_invalid(items, {l, count}, columns_);
-  }
+  void write_invalid(const Range& items, const Range& rows) { operation_.write_invalid(items, rows, columns_); }
 
   const Call& call_;
   const Plan& plan_;

@@ -20,7 +20,7 @@ Origin origin_of(const Positions& p, std::int64_t row, const Span& span, std::in
   if (p.values.is_given() && p.offset_name == nullptr)
     return {p.values_name, joined({place_of(p.value_axes, row, l), " is "})};
   if (p.offset_name == nullptr) return {"", joined({"the position of row ", l, " is "})};
-  const std::int64_t index = p.sequence_starts.is_given() ? sequence_of(p, span.l) : row;
+  const std::int64_t index = p.sequence_starts.is_given() ? p.sequence_of(span.l) : row;
   const std::string place = p.offsets.is_given() || p.is_batch_sequence ? place_of({}, 0, index) : "";
   return {p.offset_name, joined({place, place.empty() ? "" : " ", "makes the position of row ", l, " "})};
 }
@@ -71,15 +71,11 @@ void for_each_span_of(const Call& call, Poller& poller, const OnSpan& on_span) {
     std::int64_t valid_before = 0;
     for (std::int64_t begin = 0; begin < shape.seq_len; begin += rows_at_once) {
       const std::int64_t end = std::min(begin + rows_at_once, shape.seq_len);
-      std::int64_t valid_here = 0;
-      for_each_span(
-          placement, rows, begin, end, valid_before,
-          [&](const Span& span) {
-            valid_here += span.count;
-            on_span(row, span);
-          },
-          [](std::int64_t, std::int64_t) {});
-      valid_before += valid_here;
+      Spans spans(placement, rows, begin, end, valid_before);
+      while (spans.next()) {
+        if (spans.is_valid()) on_span(row, spans.span());
+      }
+      valid_before = spans.valid_before();
       poller.pass((end - begin) * elements_per_row);
     }
   }

@@ -10,23 +10,29 @@ namespace fastpe {
 namespace {
 
 // out = x * scale + alpha * the tile's rows.
-void add_rows(const Block<char>& out, const Block<const char>& x, const Tile& tile, DType dtype, const Factors& factors,
-              bool non_temporal, const NextRows& next) {
-  Combination c{};
-  static_cast<SumRows&>(c) = {out.data, out.row_stride_bytes, x.data, x.row_stride_bytes, factors.scale, factors.alpha};
-  c.x_offsets_bytes = x.row_offsets_bytes;
-  c.next_x = next.x;
-  c.next_out = next.out;
-  c.addend = tile.block.data;
-  c.addend_row_stride_bytes = tile.block.row_stride_bytes;
-  c.addend_offsets_bytes = tile.block.row_offsets_bytes;
-  c.rows = tile.rows.count;
-  c.columns = tile.columns.count;
-  c.non_temporal = non_temporal;
-  const Kernels& kernels = active_kernels();
-  const auto& of_dtypes = tile.dtype == dtype ? kernels.combine_same_dtype : kernels.combine;
-  of_dtypes[index_of(dtype)](c);
-}
+struct AddRows {
+  DType dtype;
+  const Factors& factors;
+  bool non_temporal;
+
+  void operator()(const Block<char>& out, const Block<const char>& x, const Tile& tile, const NextRows& next) const {
+    Combination c{};
+    static_cast<SumRows&>(c) = {out.data,           out.row_stride_bytes, x.data,
+                                x.row_stride_bytes, factors.scale,        factors.alpha};
+    c.x_offsets_bytes = x.row_offsets_bytes;
+    c.next_x = next.x;
+    c.next_out = next.out;
+    c.addend = tile.block.data;
+    c.addend_row_stride_bytes = tile.block.row_stride_bytes;
+    c.addend_offsets_bytes = tile.block.row_offsets_bytes;
+    c.rows = tile.rows.count;
+    c.columns = tile.columns.count;
+    c.non_temporal = non_temporal;
+    const Kernels& kernels = active_kernels();
+    const auto& of_dtypes = tile.dtype == dtype ? kernels.combine_same_dtype : kernels.combine;
+    of_dtypes[index_of(dtype)](c);
+  }
+};
 
 OperationShape shape_of_adding(const ReadWrite& arrays, std::int64_t batch_rows, bool is_new) {
   OperationShape shape = shape_of_writing(arrays.out, batch_rows);
@@ -58,9 +64,7 @@ Add::Add(const ConstRows& x, const Rows& out, std::int64_t batch_rows, const Fac
 void Add::apply(const Tile& tile, const Range& items, const Workspace& workspace) const {
   const NextRows after = next_rows(arrays_, items.first, next_l(tile, workspace.access), workspace.access);
   walk(arrays_, shape_, tile, {{&tile.columns, 1}}, items, after, workspace,
-       [&](const Block<char>& out, const Block<const char>& x, const Tile& rows, const NextRows& next) {
-         add_rows(out, x, rows, shape_.dtype, factors_, workspace.access.non_temporal, next);
-       });
+       AddRows{shape_.dtype, factors_, workspace.access.non_temporal});
 }
 
 Target Add::target(int /*number*/, std::int64_t item, std::int64_t l) const {
@@ -111,6 +115,7 @@ void Gather::apply(const Tile& tile, const Range& items, const Workspace& worksp
   const std::int64_t bytes = element_bytes(shape_.dtype), columns = tile.columns.count, end_l = tile.rows.end();
   const std::int64_t at_once = is_apart ? shape_.rows_in_scratch() : most_rows;
   const Block<char> scratch{workspace.scratch, columns * bytes, bytes};
+  const AddRows add_rows{shape_.dtype, factors_, workspace.access.non_temporal};
   for (std::int64_t item = items.first; item < items.end(); ++item) {
     for (std::int64_t l = tile.rows.first; l < end_l; l += at_once) {
       const Tile rows = tile.part({l, std::min(end_l - l, at_once)});
@@ -128,7 +133,7 @@ void Gather::apply(const Tile& tile, const Range& items, const Workspace& worksp
       if (!is_apart && workspace.access.prefetch && !workspace.access.non_temporal) {
         next.out = out.data + out.row_stride_bytes;
       }
-      add_rows(is_apart ? scratch : out, x, rows, shape_.dtype, factors_, workspace.access.non_temporal, next);
+      add_rows(is_apart ? scratch : out, x, rows, next);
       if (is_apart) copy_block(out, scratch.read_only(), rows.rows.count, columns, bytes);
     }
   }
