@@ -67,7 +67,15 @@ class Executor {
       Spans spans(placement, {row, last + 1 - row}, rows.first, rows.end(), valid_before);
       while (spans.next()) {
         const Span& span = spans.span();
-        spans.is_valid() && exists(span) ? execute_span(items, span) : write_invalid(items, {span.l, span.count});
+        if (!spans.is_valid() || !exists(span)) {
+          write_invalid(items, {span.l, span.count});
+        } else if (plan_.strategy == Strategy::read_rows) {
+          read_span(items, span);
+        } else if (plan_.strategy == Strategy::make_in_tile) {
+          make_in_tiles(items, span);
+        } else {
+          for (std::int64_t item = items.first; item < items.end(); ++item) make_in_targets(item, span);
+        }
       }
       apply_waiting(items);
       first = items.end();
@@ -79,16 +87,6 @@ class Executor {
   bool exists(const Span& span) const {
     if (plan_.strategy != Strategy::read_rows) return call_.source.range.has(span);
     return span.position.is_integer && 0 <= span.lowest() && span.highest() < plan_.rows_found.rows;
-  }
-
-  void execute_span(const Range& items, const Span& span) {
-    switch (plan_.strategy) {
-      case Strategy::read_rows: return read_span(items, span);
-      case Strategy::make_in_target:
-        for (std::int64_t item = items.first; item < items.end(); ++item) make_in_targets(item, span);
-        return;
-      case Strategy::make_in_tile: return make_in_tiles(items, span);
-    }
   }
 
   void read_span(const Range& items, const Span& span) {
@@ -156,29 +154,22 @@ class Executor {
   }
 
   void make_in_tiles(const Range& items, const Span& span) {
-    if (span.is_one_position()) return make_one_position(items, span);
-    const bool is_descending = span.step == Span::Step::descending;
-    const std::int64_t lowest = span.lowest();
+    const bool is_one_position = span.is_one_position(), is_descending = span.step == Span::Step::descending;
+    if (is_one_position && span.count > 1) {
+      apply_waiting(items);
+      write_rows({span.l, 1, span.position, Span::Step::ascending, span.coordinates}, target_in_tile(0));
+      return apply(tile_made(0, {span.l, span.count}), items);
+    }
+    const std::int64_t lowest = is_one_position ? 0 : span.lowest();
     for (std::int64_t done = 0; done < span.count;) {
       const std::int64_t at_once = call_.source.blocks.rows_together(lowest + done);
       const std::int64_t count = std::min({span.count - done, plan_.tile_rows, at_once});
       const std::int64_t i = is_descending ? span.count - done - count : done;
-      const std::int64_t first = is_descending ? lowest + done + count - 1 : lowest + done;
-      make_in_tile(items, {span.l + i, count, number_of(first), span.step});
+      const Number first = is_one_position ? span.position : number_of(lowest + done + (is_descending ? count - 1 : 0));
+      const Target target = target_in_tile(add_waiting(items, span.l + i, count, plan_.tile_rows));
+      write_rows({span.l + i, count, first, span.step, span.coordinates}, target);
       done += count;
     }
-  }
-
-  void make_one_position(const Range& items, const Span& span) {
-    const Span one{span.l, 1, span.position, Span::Step::ascending, span.coordinates};
-    if (span.count == 1) return make_in_tile(items, one);
-    apply_waiting(items);
-    write_rows(one, target_in_tile(0));
-    apply(tile_made(0, {span.l, span.count}), items);
-  }
-
-  void make_in_tile(const Range& items, const Span& rows) {
-    write_rows(rows, target_in_tile(add_waiting(items, rows.l, rows.count, plan_.tile_rows)));
   }
 
   void apply(const Tile& tile, const Range& items) {

@@ -72,9 +72,8 @@ void add(const Encoding* encoding, const AddRequest& request, FrontEnd& front_en
   }
   const int row_axis = make_batch_the_sequence(placement, extent) ? batch_axis(seq_axis) : seq_axis;
   const Add add(rows_of(x, row_axis), writable_rows_of(out, row_axis), extent.batch_rows, request.factors, is_new);
-  const auto run = [&](const Source& source) { front_end.run({source, add, placement, request.max_threads}); };
-  if (learned) return run(LearnedTable(*learned));
-  run(Sinusoids(*encoding, request.first_column.value_or(0)));
+  if (learned) return front_end.run({LearnedTable(*learned), add, placement, request.max_threads});
+  front_end.run({Sinusoids(*encoding, request.first_column.value_or(0)), add, placement, request.max_threads});
 }
 
 void embed(const Encoding& encoding, const EmbedRequest& request, FrontEnd& front_end) {
@@ -117,8 +116,8 @@ void embed(const Encoding& encoding, const EmbedRequest& request, FrontEnd& fron
   for (int axis = 0; axis + 1 < ids.axes; ++axis) id_axes.add(ids.shape[axis], ids.strides_bytes[axis]);
   const Gather gather(vocabulary, numbers, id_axes, writable_rows_of(out, seq_axis), extent.batch_rows, request.factors,
                       !request.out.is_given());
-  const auto run = [&](const Source& source) { front_end.run({source, gather, placement, request.max_threads}); };
-  learned ? run(LearnedTable(*learned)) : run(Sinusoids(encoding));
+  if (learned) return front_end.run({LearnedTable(*learned), gather, placement, request.max_threads});
+  front_end.run({Sinusoids(encoding), gather, placement, request.max_threads});
 }
 
 }  // namespace fastpe
