@@ -118,7 +118,7 @@ def entry_of(found: Found, name: str) -> Entry:
     if model.layers or model.nested:
         given = {} if given in model.neutral.get(key, []) else given
     if model.reads_mapping is False and given:
-        remedy = "write rope_theta next to it, or give base= and scaling="
+        remedy = "write rope_theta in place of it, or give base= and scaling="
         raise wrong(
             place, f"is {shown(dict(given))}, which transformers does not read in models of this type", "", remedy
         )
