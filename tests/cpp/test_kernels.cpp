@@ -443,7 +443,21 @@ void resizing_is_the_scalar_arithmetic(const Kernels& kernels, DType dtype, bool
   report(holds, described(to_float64 ? "resize to float64" : "resize from float64", dtype, columns, shift));
 }
 
+void copies_are_whole(const Kernels& kernels, std::int64_t columns, std::int64_t shift) {
+  if (kernels.copy_non_temporal == nullptr) return;
+  GuardedRows x(DType::float32, 1, columns, 1, 0), out(DType::float32, 1, columns, shift, 0);
+  for (std::int64_t column = 0; column < columns; ++column) x.set(0, column, number(column));
+  kernels.copy_non_temporal({out.data(), x.data(), columns * element_bytes(DType::float32)});
+  kernels.store_fence();
+  bool holds = out.guards_are_whole();
+  for (std::int64_t column = 0; column < columns; ++column) holds = holds && out.at(0, column) == x.at(0, column);
+  report(holds, described("copy_non_temporal", DType::float32, columns, shift));
+}
+
 void every_kernel(const Kernels& kernels) {
+  for (std::int64_t columns = 1; columns <= most_columns; ++columns) {
+    for (std::int64_t shift = 0; shift < 16; ++shift) copies_are_whole(kernels, columns, shift);
+  }
   const RowRange ranges[] = {{0, 0}, {-3, -3}, {7, 7}, {-15, 15}, {-15, 46}, {3, 20}, {16, 30}, {-1, 0}, {10, 46}};
   for (const DType dtype : dtypes) {
     for (std::int64_t columns = 1; columns <= most_columns; ++columns) {

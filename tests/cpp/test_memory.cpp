@@ -163,8 +163,9 @@ void every_call(std::int64_t lanes) {
     const TableForm& cos_sin = table_forms[3];
     const Pairing all{columns / 2, false, false, {{0, columns / 2}}};
     const ReadWrite rotated[] = {heads_of(read_only(from), to), heads_of(read_only(to), to)};
-    check_fences(Rotate({&rotated[0], 1}, 1, all), false, rotary_embedding);
-    check_fences(Rotate({&rotated[1], 1}, 1, all), false, rotary_embedding);
+    check_fences(Rotate({&rotated[0], 1}, 1, all, false), true, rotary_embedding);
+    check_fences(Rotate({&rotated[0], 1}, 1, all, true), false, rotary_embedding);
+    check_fences(Rotate({&rotated[1], 1}, 1, all, false), false, rotary_embedding);
     check_fences(Write({to, sines}, cos_sin, columns / 2, false), true, rotary_embedding);
     check_fences(Write({to, sines}, cos_sin, columns / 2, true), false, rotary_embedding);
   }

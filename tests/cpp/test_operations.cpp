@@ -110,7 +110,7 @@ void check_operations(const int* order, const int* out_order) {
         order, out_order,
         [&pairing](const Rows& x, const Rows& out, const auto& use) {
           const ReadWrite array = heads_of(read_only(x), out);
-          use(Rotate({&array, 1}, outer, pairing));
+          use(Rotate({&array, 1}, outer, pairing, false));
         },
         [interleaved](const Array& x, const float* table, std::int64_t item, std::int64_t l, std::int64_t c) {
           const std::int64_t k = interleaved ? c / 2 : c % pairs, step = interleaved ? 1 : pairs;

@@ -89,7 +89,7 @@ std::string sum_of(const Line& line, int threads) {
   } else if (operation == "rotation") {
     const Pairing pairing{pairs, line.convention == "interleaved", false, {{0, pairs}}};
     const ReadWrite array = heads_of(read_only(view), view);
-    testing::run_at(embedding, Rotate({&array, 1}, 1, pairing), positions, threads);
+    testing::run_at(embedding, Rotate({&array, 1}, 1, pairing, false), positions, threads);
   } else if (is_angles) {
     run({AngleRows(embedding.encoder, FrequencyCoordinates{}), Write(view, false), Placement{positions, {}}, threads},
         nullptr);

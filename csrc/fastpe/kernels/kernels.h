@@ -137,6 +137,13 @@ struct Resizing {
   std::int64_t rows, columns;
 };
 
+// copy_non_temporal copies past the caches, but for what fills no cache line of `out` at both ends.
+struct Copying {
+  char* out;
+  const char* x;
+  std::int64_t bytes;  // a multiple of 4, as the addresses are
+};
+
 struct Kernels {
   void (*phasors)(const PhasorArguments&) = nullptr;
   void (*expand[written_dtype_count])(const Expansion&) = {};
@@ -146,6 +153,7 @@ struct Kernels {
   void (*resize_to_float64[written_dtype_count])(const Resizing&) = {};    // from rows of the dtype
   void (*resize_from_float64[written_dtype_count])(const Resizing&) = {};  // to rows of the dtype
   bool has_non_temporal_stores[written_dtype_count] = {};  // else Expansion and Combination ignore that wish
+  void (*copy_non_temporal)(const Copying&) = nullptr;     // null where no dtype has them
   // Kernels do not wait for their non-temporal stores. Call this before another thread is told that they are done.
   void (*store_fence)() = nullptr;
 };

@@ -33,6 +33,7 @@ constexpr Kernels make_kernels() {
   Kernels kernels;
   kernels.phasors = phasors;
   kernels.store_fence = store_fence;
+  if constexpr (can_stream<Float32>) kernels.copy_non_temporal = copy_non_temporal<Float32>;
   add_dtype<Float32, Float32>(kernels);
   add_dtype<Float64, Float64>(kernels);
   add_dtype<Float16, Float32>(kernels);

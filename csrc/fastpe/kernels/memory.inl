@@ -42,5 +42,20 @@ inline std::int64_t elements_to_alignment(const void* p, std::int64_t alignment_
   return static_cast<std::int64_t>((beyond == 0 ? 0 : alignment - beyond) / sizeof(typename T::Element));
 }
 
+template <class T>
+void copy_non_temporal(const Copying& c) {
+  using Element = typename T::Element;
+  auto* const out = reinterpret_cast<Element*>(c.out);
+  const auto* const x = reinterpret_cast<const Element*>(c.x);
+  const std::int64_t count = c.bytes / static_cast<std::int64_t>(sizeof(Element));
+  const std::int64_t aligned = elements_to_alignment<T>(out, line_bytes<T>);
+  std::int64_t at = aligned < count ? aligned : count;
+  copy_elements(out, x, at);
+  for (; at + line_columns<T> <= count; at += line_columns<T>) {
+    for (std::int64_t i = at; i < at + line_columns<T>; i += float_lanes) T::stream(out + i, T::load(x + i));
+  }
+  copy_elements(out + at, x + at, count - at);
+}
+
 }  // namespace
 }  // namespace fastpe

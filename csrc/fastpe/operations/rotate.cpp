@@ -21,19 +21,30 @@ Rotation rotation_of(const Block<char>& out, const Block<const char>& x, const T
   return rotation;
 }
 
-OperationShape shape_of(const Slice<ReadWrite>& arrays, std::int64_t batch_rows, const Pairing& pairing) {
+// Rows are rotated into the scratch memory, and go past the caches from there: as many at once.
+std::int64_t non_temporal_rows(const OperationShape& shape) {
+  constexpr std::int64_t most_bytes = 8 * 1024;
+  return std::max<std::int64_t>(1, most_bytes / std::max<std::int64_t>(1, shape.row_bytes_at_once()));
+}
+
+OperationShape shape_of(const Slice<ReadWrite>& arrays, std::int64_t batch_rows, const Pairing& pairing, bool is_new) {
   OperationShape shape = shape_of_writing(arrays[0].out, batch_rows);
   shape.columns = 2 * pairing.pairs;
   shape.most_columns = INT64_MAX;
   shape.order = arrays[0].order;
   shape.items_per_batch_row = shape.bytes_written = 0;
   shape.reads_items = shape.is_in_place = true;
+  shape.may_be_non_temporal = !is_new && pairing.rotates_all();
   for (const ReadWrite& array : arrays) {
     shape.items_per_batch_row += batch_rows > 0 ? array.out.item_count / batch_rows : 0;
     shape.bytes_written += array.out.item_count * array.out.seq_len * shape.columns * element_bytes(shape.dtype);
     shape.is_in_place = shape.is_in_place && array.is_in_place();
     shape.order = common_order(shape.order, array.order);
     shape.scratch_bytes = std::max(shape.scratch_bytes, array.scratch_bytes(shape));
+    if (array.is_in_place() || array.out.columns != shape.columns) shape.may_be_non_temporal = false;
+  }
+  if (shape.may_be_non_temporal) {
+    shape.scratch_bytes = std::max(shape.scratch_bytes, non_temporal_rows(shape) * shape.row_bytes_at_once());
   }
   return shape;
 }
@@ -47,8 +58,8 @@ ReadWrite heads_of(const ConstRows& x, const Rows& out) {
   return {x, out, is_walked ? order : Order::apart};
 }
 
-Rotate::Rotate(Slice<ReadWrite> arrays, std::int64_t batch_rows, const Pairing& pairing)
-    : Operation(shape_of(arrays, batch_rows, pairing)), arrays_(arrays), pairing_(pairing) {}
+Rotate::Rotate(Slice<ReadWrite> arrays, std::int64_t batch_rows, const Pairing& pairing, bool is_new)
+    : Operation(shape_of(arrays, batch_rows, pairing, is_new)), arrays_(arrays), pairing_(pairing) {}
 
 Rotate::Heads Rotate::heads_at(std::int64_t item, std::int64_t most) const {
   const std::int64_t row = item / shape_.items_per_batch_row;
@@ -84,6 +95,27 @@ void Rotate::rotate_rows(const Block<char>& out, const Block<const char>& x, con
   }
 }
 
+void Rotate::rotate_non_temporal(const Block<char>& out, const Block<const char>& x, const Tile& tile,
+                                 const NextRows& next, char* memory) const {
+  const std::int64_t row_bytes = shape_.row_bytes_at_once(), at_once = non_temporal_rows(shape_);
+  const Block<char> scratch{memory, row_bytes, element_bytes(shape_.dtype)};
+  const bool has_gaps = out.row_stride_bytes != row_bytes;
+  for (std::int64_t first = 0; first < tile.rows.count; first += at_once) {
+    const Tile rows = tile.part({tile.rows.first + first, std::min(at_once, tile.rows.count - first)});
+    const std::int64_t together = has_gaps ? 1 : rows.rows.count;
+    for (std::int64_t row = first; row < first + rows.rows.count; row += together) {
+      // Lines that are filled only in part are read first.
+      FASTPE_PREFETCH_TO_WRITE(out.row(row));
+      FASTPE_PREFETCH_TO_WRITE(out.row(row) + together * row_bytes - 1);
+    }
+    const char* const next_x = next.x == nullptr ? nullptr : next.x + first * x.row_stride_bytes;
+    rotate_rows(scratch, x.from(first, 0), rows, {next_x});
+    for (std::int64_t row = 0; row < rows.rows.count; row += together) {
+      active_kernels().copy_non_temporal({out.row(first + row), scratch.row(row), together * row_bytes});
+    }
+  }
+}
+
 // A pair is two columns, which are runs of the sequence: for the kernel, as many pairs as rows, and one row for each
 // pair. The tile has the pairs' cosines, then their sines.
 void Rotate::rotate_columns(const Block<char>& out, const Block<const char>& x, const Tile& tile) const {
@@ -98,7 +130,6 @@ void Rotate::rotate_columns(const Block<char>& out, const Block<const char>& x, 
 }
 
 void Rotate::apply(const Tile& tile, const Range& items, const Workspace& workspace) const {
-  const bool rotates_all = pairing_.rotated.size() == 1 && pairing_.rotated[0].count == pairing_.pairs;
   const Columns columns{
       {pairing_.rotated.data(), pairing_.rotated.size()}, 2, pairing_.pairs, pairing_.interleaved ? 2 : 1};
   for (std::int64_t item = items.first; item < items.end();) {
@@ -111,10 +142,12 @@ void Rotate::apply(const Tile& tile, const Range& items, const Workspace& worksp
       after = next_rows(next.array, next.items.first, is_last ? next_l(tile, workspace.access) : tile.rows.first,
                         workspace.access);
     }
-    copy_columns(heads, tile.rows, rotates_all ? shape_.columns : 0);
+    copy_columns(heads, tile.rows, pairing_.rotates_all() ? shape_.columns : 0);
     walk(heads.array, shape_, tile, columns, heads.items, after, workspace,
          [&](const Block<char>& out, const Block<const char>& x, const Tile& rows, const NextRows& next) {
-           heads.array.order == Order::columns ? rotate_columns(out, x, rows) : rotate_rows(out, x, rows, next);
+           if (heads.array.order == Order::columns) return rotate_columns(out, x, rows);
+           workspace.access.non_temporal ? rotate_non_temporal(out, x, rows, next, workspace.scratch)
+                                         : rotate_rows(out, x, rows, next);
          });
   }
 }

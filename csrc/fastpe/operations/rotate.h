@@ -17,6 +17,8 @@ struct Pairing {
   bool interleaved = false;  // (2k, 2k + 1), else (k, k + pairs)
   bool conjugate = false;    // by the negative angles
   std::vector<Range> rotated;
+
+  bool rotates_all() const { return rotated.size() == 1 && rotated[0].count == pairs; }
 };
 
 // The heads of an array and of where they go, in the order in which they are rotated.
@@ -25,8 +27,8 @@ ReadWrite heads_of(const ConstRows& x, const Rows& out);
 class Rotate final : public Operation {
  public:
   // Each array has the same seq_len and dtype, and items that batch rows divide evenly. The caller owns the
-  // arrays and the pairing.
-  Rotate(Slice<ReadWrite> arrays, std::int64_t batch_rows, const Pairing& pairing);
+  // arrays and the pairing. `is_new`: the call made where they go.
+  Rotate(Slice<ReadWrite> arrays, std::int64_t batch_rows, const Pairing& pairing, bool is_new);
 
   void apply(const Tile& tile, const Range& items, const Workspace& workspace) const override;
   void write_invalid(const Range& items, const Range& rows, const Range& columns) const override;
@@ -40,6 +42,8 @@ class Rotate final : public Operation {
   };
   Heads heads_at(std::int64_t item, std::int64_t most) const;
   void rotate_rows(const Block<char>& out, const Block<const char>& x, const Tile& tile, const NextRows& next) const;
+  void rotate_non_temporal(const Block<char>& out, const Block<const char>& x, const Tile& tile, const NextRows& next,
+                           char* memory) const;
   void rotate_columns(const Block<char>& out, const Block<const char>& x, const Tile& tile) const;
   // Copies columns from `first` on, if out is not x.
   void copy_columns(const Heads& heads, const Range& rows, std::int64_t first) const;

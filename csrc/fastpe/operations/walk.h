@@ -33,9 +33,8 @@ struct NextRows {
   const char *x = nullptr, *out = nullptr;
 };
 inline NextRows next_rows(const ReadWrite& arrays, std::int64_t item, std::int64_t l, const Access& access) {
-  // Non-temporal stores leave the processor's own prefetches enough time.
-  if (!access.prefetch || access.non_temporal || l >= arrays.out.seq_len) return {};
-  return {arrays.x.row(item, l), arrays.is_in_place() ? nullptr : arrays.out.row(item, l)};
+  if (!access.prefetch || l >= arrays.out.seq_len) return {};
+  return {arrays.x.row(item, l), arrays.is_in_place() || access.non_temporal ? nullptr : arrays.out.row(item, l)};
 }
 // The row at which the items begin again.
 inline std::int64_t next_l(const Tile& tile, const Access& access) {

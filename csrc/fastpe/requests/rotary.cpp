@@ -106,7 +106,8 @@ void rotate_by(const Source& source, const Pairing& pairing, Extent extent, Plac
     const Rows written = writable_rows_of(out, row_axis);
     rotated[i] = heads_of(request.is_in_place ? read_only(written) : rows_of(x, row_axis), written);
   }
-  front_end.run({source, Rotate({rotated, arrays.count}, extent.batch_rows, pairing), placement, request.max_threads});
+  front_end.run({source, Rotate({rotated, arrays.count}, extent.batch_rows, pairing, !is_out_given), placement,
+                 request.max_threads});
 }
 
 }  // namespace
