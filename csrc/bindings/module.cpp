@@ -133,6 +133,24 @@ py::dict named_conventions() {
   return result;
 }
 
+// How many frequencies an encoding has, the denominator of their exponents, and what it is multiplied by.
+py::tuple convention_numbers(const std::string& name, const std::string& odd, double denominator_offset,
+                             std::optional<double> denominator, const py::object& alpha, std::int64_t d_model) {
+  Convention convention{};
+  convention.name = name.c_str();
+  convention.odd = static_cast<OddWidth>(std::find(std::begin(odd_widths), std::end(odd_widths), odd) - odd_widths);
+  convention.denominator_offset = denominator_offset;
+  convention.denominator = denominator.value_or(0.0);
+  const bool is_named = py::isinstance<py::str>(alpha);
+  if (is_named) {
+    const auto named = alpha.cast<std::string>();
+    convention.alpha = named == alphas[1] ? Alpha::one_over_root : Alpha::root_of_two_over;
+  }
+  const ConventionNumbers numbers = numbers_of(convention, d_model);
+  return py::make_tuple(numbers.frequency_count, numbers.exponent_denominator,
+                        is_named ? numbers.output_scale : alpha.cast<double>());
+}
+
 py::tuple table_form_names() {
   py::list names;
   for (const TableForm& form : table_forms) names.append(form.name);
@@ -154,6 +172,7 @@ void fill(py::module_& module) {
   add_functions(module);
   add_resizing(module);
   module.attr("conventions") = named_conventions();
+  module.def("convention_numbers", convention_numbers);
   module.attr("largest_scaling_number") = largest_scaling_number;
   module.attr("table_forms") = table_form_names();
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "fastpe/requests/encoding.h"
 
-#include <cmath>
 #include <cstdint>
 #include <iterator>
 #include <optional>
@@ -19,38 +18,23 @@ const Convention& convention_of(int32_t number) {
   refuse_value("convention", {"is ", number}, {"FASTPE_VASWANI or another of the header's"});
 }
 
-double output_scale(Alpha alpha, double width) {
-  switch (alpha) {
-    case Alpha::one: break;
-    case Alpha::one_over_root: return 1.0 / std::sqrt(width);
-    case Alpha::root_of_two_over: return std::sqrt(2.0 / width);
-  }
-  return 1.0;
-}
-
 Spec spec_of(const fastpe_encoding_options& options) {
   require_zeros("fastpe_encoding_options", options.reserved, options.reserved_int32);
   const Convention& convention = convention_of(options.convention);
   const std::int64_t d = options.d_model;
   if (d < 1) refuse_value("d_model", {"is ", d}, {"1 to 2**20"});
-  if (d % 2 != 0 && convention.odd == OddWidth::error) {
-    refuse_value("d_model", {"is ", d}, {"an even number: this convention defines no odd width"});
-  }
+  const ConventionNumbers numbers = numbers_of(convention, d);
   if (options.frequencies != nullptr && (options.base != 0.0 || options.freq_scale != 0.0)) {
     refuse_both("frequencies", "base or freq_scale");
   }
-  const auto width = static_cast<double>(d);
-  const std::int64_t count = d / 2 + (convention.odd == OddWidth::pad ? 0 : d % 2);
-  const double n = convention.odd == OddWidth::natural ? width / 2 : static_cast<double>(count);
-  // A single frequency has exponent 0, whatever it is divided by.
-  const double denominator = or_else(convention.denominator, count < 2 ? 1.0 : n - convention.denominator_offset);
-  const WantedFrequencies frequencies{count,
-                                      or_else(options.base, convention.base),
-                                      denominator,
-                                      or_else(options.freq_scale, convention.freq_scale),
-                                      copy_of(options.frequencies, options.frequency_count, count, "frequency_count"),
-                                      "d_model, base, freq_scale and frequencies"};
-  return {d, frequencies, convention.interleaved, convention.cosine_first, output_scale(convention.alpha, width)};
+  const WantedFrequencies frequencies{
+      numbers.frequency_count,
+      or_else(options.base, convention.base),
+      numbers.exponent_denominator,
+      or_else(options.freq_scale, convention.freq_scale),
+      copy_of(options.frequencies, options.frequency_count, numbers.frequency_count, "frequency_count"),
+      "d_model, base, freq_scale and frequencies"};
+  return {d, frequencies, convention.interleaved, convention.cosine_first, numbers.output_scale};
 }
 
 void add_either_way(const Encoding* encoding, const fastpe_const_array* table, const fastpe_array* x,

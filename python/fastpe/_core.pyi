@@ -48,6 +48,17 @@ def document(method: Callable[..., Any], prose: str, /) -> None: ...
 
 conventions: dict[str, dict[str, Any]]
 largest_scaling_number: float
+
+def convention_numbers(
+    name: str,
+    odd: str,
+    denominator_offset: float,
+    denominator: float | None,
+    alpha: float | str,
+    d_model: int,
+    /,
+) -> tuple[int, float, float]: ...
+
 table_forms: tuple[str, ...]
 
 def rotary_frequencies(

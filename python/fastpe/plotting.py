@@ -51,7 +51,7 @@ def heatmap(encoding: PositionalEncoding, rows: int = 100, *, ax: Axes | None = 
     'dimension'
     """
     ax, first = _axes(ax, encoding), encoding.convention.first_position
-    limit = encoding.convention._output_scale(encoding.d_model)
+    limit = encoding.convention._numbers(encoding.d_model).scale
     options = {"cmap": "RdBu_r", "vmin": -limit, "vmax": limit, "aspect": "auto"}
     extent = (-0.5, encoding.d_model - 0.5, first + rows - 0.5, first - 0.5)
     _image(ax, encoding.encode(_shown(encoding, rows)), "value", colorbar, extent=extent, **options)
@@ -188,7 +188,7 @@ def rotary_wavelengths(rope: RotaryEmbedding, *, ax: Axes | None = None) -> Axes
 def _usual_float32(encoding: PositionalEncoding, positions: npt.NDArray[np.int64]) -> npt.NDArray[np.float32]:
     convention = encoding.convention
     k = np.arange(len(encoding.frequencies), dtype=np.float32)
-    step = np.float32(-math.log(convention.base) / convention._exponent_denominator(encoding.d_model))
+    step = np.float32(-math.log(convention.base) / convention._numbers(encoding.d_model).denominator)
     angles = positions.astype(np.float32)[..., None] * (np.exp(k * step) * np.float32(convention.freq_scale))
     return np.concatenate([np.sin(angles), np.cos(angles)], axis=-1)
 

@@ -105,8 +105,8 @@ def test_every_width_is_defined_or_refused_in_words(name: Any) -> None:
             with pytest.raises(ValueError, match=naming("d_model")):
                 fastpe.encode(3, d_model, convention=name)
             continue
-        count = preset._frequency_count(d_model)
-        k = np.arange(count) / preset._exponent_denominator(d_model)
+        count, denominator, scale = preset._numbers(d_model)
+        k = np.arange(count) / denominator
         angles = (preset.first_position + np.arange(3.0))[:, None] * preset.freq_scale * preset.base**-k
         functions = [np.cos(angles), np.sin(angles)] if preset.cosine_first else [np.sin(angles), np.cos(angles)]
         expected = np.zeros((3, d_model + 1))
@@ -118,12 +118,12 @@ def test_every_width_is_defined_or_refused_in_words(name: Any) -> None:
         sines, cosines = preset._columns(d_model)
         zero = fastpe.encode([0], d_model, convention=name, dtype=np.float64)[0]
         assert (zero[sines] == 0).all()
-        assert (zero[cosines] == preset._output_scale(d_model)).all()
+        assert (zero[cosines] == scale).all()
         assert len(zero[sines]) + len(zero[cosines]) == min(2 * count, d_model)
         # NumPy rounds its angles, of which those of depthcharge, NeRF and Stable Audio are the largest.
         np.testing.assert_allclose(
             table,
-            preset._output_scale(d_model) * expected[:, :d_model],
+            scale * expected[:, :d_model],
             rtol=0,
             atol=1e-15 + 8 * np.spacing(np.abs(angles).max(initial=1.0)),
         )

@@ -159,7 +159,7 @@ class _Candidate:
         cells, axis, is_sequence = self.reading.cells, self.convention.axis, self.reading.is_sequence
         d_model, allowed = cells.shape[1], np.zeros(cells.shape[1])
         for (encoding, columns), line in zip(self.shares, self.lines, strict=True):
-            factor, furthest = abs(axis._output_scale(encoding.d_model)), float(np.abs(line).max())
+            factor, furthest = abs(axis._numbers(encoding.d_model).scale), float(np.abs(line).max())
             bounds = factor * numbers.tolerance(encoding.frequencies, furthest, self.reading.rounding)
             for function in axis._columns(encoding.d_model):
                 allowed[columns[function]] = bounds[: len(columns[function])]
@@ -173,7 +173,7 @@ class _Candidate:
 
         found = {name: getattr(axis, name) for name in ("first_position", "base", "freq_scale")}
         found |= {"title": self.preset.name if is_sequence else f"grid {self.preset.name}"}
-        found |= {"convention": axis if is_sequence else self.convention, "alpha": axis._output_scale(d_model)}
+        found |= {"convention": axis if is_sequence else self.convention, "alpha": axis._numbers(d_model).scale}
         return Match(self.call(), found, [cells], make, allowed)
 
     def measured(self) -> Iterator[_Candidate]:
@@ -184,11 +184,11 @@ class _Candidate:
             cells = reading.cells[reading.start :: stride][: min(len(line), numbers.head_rows)]
             sines, cosines = (cells[:, columns[function]] for function in own._columns(encoding.d_model))
             step = float(line[1] - line[0]) if len(line) > 1 else 1.0
-            denominator = own._exponent_denominator(encoding.d_model)
+            denominator = own._numbers(encoding.d_model).denominator
             if (phases := numbers.measured(sines, cosines, reading.rounding, denominator, step)) is None:
                 return
             found.append(phases)
-        phases, alpha, amplitude = found[0], own.alpha, own._output_scale(reading.cells.shape[1])
+        phases, alpha, amplitude = found[0], own.alpha, own._numbers(reading.cells.shape[1]).scale
         if not math.isclose(amplitude, phases.amplitude, rel_tol=max(1e-6, 2.0 * reading.rounding)):
             alpha = numbers.few_digits(phases.amplitude, 0.5 * reading.rounding)
         scales_of = [each.numbers(own.base, own.freq_scale) for each in found]
@@ -229,8 +229,8 @@ class _Candidate:
             return
         if "first_position" in self.changes or self.preset.name == "opennmt_tf":
             yield f"a stream goes on with {self.call(length)}; add_ and add take this offset too"
-        halves = axis.layout == "concatenated" and axis._exponent_denominator(d_model) == d_model / 2
-        is_rotary = axis.base >= 1.0 >= axis.freq_scale > 0.0 and axis._output_scale(d_model) == 1.0
+        halves = axis.layout == "concatenated" and axis._numbers(d_model).denominator == d_model / 2
+        is_rotary = axis.base >= 1.0 >= axis.freq_scale > 0.0 and axis._numbers(d_model).scale == 1.0
         if halves and d_model % 2 == 0 and is_rotary:
             form = "cos_sin" if axis.cosine_first else "sin_cos"
             arguments = numbers.linear_scaling(axis.base, axis.freq_scale)

@@ -12,16 +12,23 @@ A preset is named after an implementation, never after a family of models: ports
 
 # Annotations are evaluated here: libraries that build dataclasses from configurations read them.
 import dataclasses
-import math
-from typing import Any, Literal, get_args
+from typing import Any, Literal, NamedTuple, get_args
 
+from fastpe import _core
 from fastpe._arguments import choice, is_number, leave_out, number
-from fastpe._errors import refused
 from fastpe._registry import Preset
 
 Layout = Literal["interleaved", "concatenated"]
 Odd = Literal["natural", "pad", "round_up", "error"]
 NamedAlpha = Literal["1/sqrt(d)", "sqrt(2/d)"]
+
+
+class Numbers(NamedTuple):
+    """What a convention says of encodings of one width."""
+
+    frequency_count: int
+    denominator: float  # of the frequencies' exponents
+    scale: float  # alpha
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
@@ -100,37 +107,14 @@ class Convention(Preset):
             else choice("alpha", alpha, get_args(NamedAlpha), otherwise="a number"),
         }
 
-    def _frequency_count(self, d_model: int) -> int:
-        """Number of frequencies in an encoding this wide."""
-        if d_model % 2 == 0 or self.odd == "pad":
-            return d_model // 2
-        if self.odd == "error":
-            expected = f"an even number: convention {self.name!r} defines no odd width"
-            remedy = "choose an even width or another convention"
-            raise refused(ValueError, "d_model", f"is {d_model}", expected, remedy)
-        return d_model // 2 + 1
-
-    def _exponent_denominator(self, d_model: int) -> float:
-        """The denominator ``n - denominator_offset`` of the exponent."""
-        if self.denominator is not None:
-            return self.denominator
-        count = self._frequency_count(d_model)
-        # A single frequency has exponent 0, whatever it is divided by.
-        if count < 2:
-            return 1.0
-        return (d_model / 2 if self.odd == "natural" else float(count)) - self.denominator_offset
-
-    def _output_scale(self, d_model: int) -> float:
-        """`alpha` as a number."""
-        if self.alpha == "1/sqrt(d)":
-            return 1.0 / math.sqrt(d_model)
-        if self.alpha == "sqrt(2/d)":
-            return math.sqrt(2.0 / d_model)
-        return float(self.alpha)
+    def _numbers(self, d_model: int) -> "Numbers":
+        """What it says of encodings of this width."""
+        numbers = (self.denominator_offset, self.denominator, self.alpha)
+        return Numbers(*_core.convention_numbers(str(self.name), self.odd, *numbers, d_model))
 
     def _columns(self, d_model: int) -> tuple[slice, slice]:
         """The columns that hold sines, and those that hold cosines."""
-        count = self._frequency_count(d_model)
+        count = self._numbers(d_model).frequency_count
         used = min(2 * count, d_model)
         if self.layout == "interleaved":
             first, second = slice(0, used, 2), slice(1, used, 2)

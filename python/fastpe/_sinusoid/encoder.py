@@ -114,10 +114,8 @@ class PositionalEncoding(EncoderBase, _core.Encoder):
         width = integer("d_model", d_model, 1)
         rows = None if max_len is None else integer("max_len", max_len, 0)
         chosen = with_overrides(conventions._find(convention), base, freq_scale, frequencies)
-        given = (
-            () if frequencies is None else given_frequencies("frequencies", frequencies, chosen._frequency_count(width))
-        )
-        denominator = chosen._exponent_denominator(width)
+        count, denominator, output_scale = chosen._numbers(width)
+        given = () if frequencies is None else given_frequencies("frequencies", frequencies, count)
         if not denominator > 0:
             expected = f"less than the {denominator + chosen.denominator_offset} frequencies"
             raise refused(ValueError, "denominator_offset", f"is {chosen.denominator_offset}", expected)
@@ -125,14 +123,14 @@ class PositionalEncoding(EncoderBase, _core.Encoder):
         scale = number("embedding_scale", embedding_scale)
         super().__init__(
             d_model=width,
-            frequency_count=chosen._frequency_count(width),
+            frequency_count=count,
             base=chosen.base,
             exponent_denominator=denominator,
             freq_scale=chosen.freq_scale,
             frequencies=given,
             interleaved=chosen.layout == "interleaved",
             cosine_first=chosen.cosine_first,
-            output_scale=chosen._output_scale(width),
+            output_scale=output_scale,
             max_len=rows,
             first_position=chosen.first_position,
             embedding_scale=scale,
@@ -246,7 +244,7 @@ class PositionalEncoding(EncoderBase, _core.Encoder):
         if table.dtype not in (np.float32, np.float64):
             remedy = conversion(table, "pe", "float32")
             raise refused(TypeError, "pe", f"has dtype {table.dtype}", "float32 or float64", remedy)
-        if 2 * self.convention._frequency_count(self.d_model) > self.d_model:
+        if 2 * self.convention._numbers(self.d_model).frequency_count > self.d_model:
             found = f"is {self.d_model}: the last sine has no cosine, so its shift does not follow from pe"
             raise refused(ValueError, "d_model", found, remedy="use an even width, or encode the positions")
         if not abs(number("by", by)) <= largest_position:

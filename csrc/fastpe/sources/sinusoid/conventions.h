@@ -48,4 +48,12 @@ inline constexpr Convention conventions[] = {
     {"stable_audio3", false, true, OddWidth::error, 1, 0, 0.5 / 1e4, pi, 0, Alpha::one},
 };
 
+// What a convention says of encodings of one width. A ValueError for an odd width that it does not define.
+struct ConventionNumbers {
+  std::int64_t frequency_count;
+  double exponent_denominator;
+  double output_scale;
+};
+ConventionNumbers numbers_of(const Convention& convention, std::int64_t d_model);
+
 }  // namespace fastpe
