@@ -43,6 +43,9 @@ class Model(NamedTuple):
 
     def value(self, key: str) -> Any:
         """A value of the config, or the default of its class."""
+        return self.part._keep(("value", self.name, key), lambda: self._value(key))
+
+    def _value(self, key: str) -> Any:
         level, default = self._level(key)
         if key in level:
             return level[key]
