@@ -27,7 +27,7 @@ from benchmarks.answers import Array, Check
 from benchmarks.harness import Contender
 from benchmarks.worker import root
 
-_threads = fastpe.show_config()["threads"]
+_threads = fastpe.show_config("dicts")["threads"]
 
 
 @functools.cache

@@ -98,7 +98,7 @@ def main() -> None:
 
     cases = {case.name: case for case in all_cases()}
     prepared: list[Batches] = []
-    config = fastpe.show_config()
+    config = fastpe.show_config("dicts")
     pause_seconds = Setting(config["instruction_set"], config["threads"]).pause_seconds
 
     def reply(do: str, case: str = "", effort: Any = None) -> Any:

@@ -57,7 +57,7 @@ def pytest_make_collect_report(
 
 
 def pytest_report_header() -> list[str]:
-    config = fastpe.show_config()
+    config = fastpe.show_config("dicts")
     tested = ", ".join(config["available_instruction_sets"])
     return [f"fastpe {config['version']}: instruction sets tested: {tested}; threads {config['threads']}"]
 

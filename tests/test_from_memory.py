@@ -137,7 +137,7 @@ def test_heads_that_were_not_taken_apart() -> None:
 def test_a_part_of_a_head() -> None:
     """partial_rotary_factor: the width of a head is not the width that is rotated."""
     x, call = normal(B, H, L, 2 * D), rope
-    remedy = refused(lambda: call().rotate(x, seq_axis=-2), "give (head_dim)=")
+    remedy = refused(lambda: call().rotate(x, seq_axis=-2), "make the embedding with (head_dim)=")
     found = fastpe.RotaryEmbedding(D, interleaved=False, **{remedy: 2 * D}).rotate(x, seq_axis=-2)
     close(found[..., :D], rotated(x[..., :D], np.arange(L)))
     close(found[..., D:], x[..., D:])
@@ -258,3 +258,131 @@ def test_vllms_is_neox_style() -> None:
     close(made.rotate(x), rotated(x, np.arange(L)))
     assert make(**made.arguments) == made
     assert made.base == 10000.0
+
+
+def test_masked_arrays() -> None:
+    """NumPy's mask is True for what does not count."""
+    x, masked_rows = normal(B, L, D), np.arange(L) >= np.array([[3], [5]])
+    mask = np.broadcast_to(masked_rows[..., None], x.shape)
+    given = np.ma.masked_array(x.copy(), mask=mask)
+    data = refused(lambda: fastpe.add_(given), r"pass (x\.data); to leave rows alone, give valid=, False for them")
+    fastpe.add_(eval(data, {"x": given}), valid=~masked_rows)
+    close(given.data, np.where(mask, x, x + sinusoids(np.arange(L), D)))
+    masked_valid = np.ma.masked_array(np.ones((B, L), bool), mask=masked_rows)
+    remedy = refused(lambda: fastpe.add(x, valid=masked_valid), r"pass (valid\.filled\()value")
+    close(fastpe.add(x, valid=eval(f"{remedy}False)", {"valid": masked_valid})), given.data)
+
+
+@pytest.mark.parametrize("name", ["x", "table"])
+def test_bits_of_bfloat16(name: str) -> None:
+    ml_dtypes = pytest.importorskip("ml_dtypes")
+    x = np.full((4, D), 1.5, ml_dtypes.bfloat16)
+    bits = x.view(np.uint16)
+    calls = {
+        "x": lambda each: fastpe.add(each, alpha=0.0),
+        "table": lambda each: fastpe.resize_table(each, (2, 2), mode="bilinear"),
+    }
+    remedy = refused(lambda: calls[name](bits), r"pass (\w+\.view\(ml_dtypes\.bfloat16\)) if")
+    assert (calls[name](eval(remedy, {name: bits, "ml_dtypes": ml_dtypes})) == 1.5).all()
+    with pytest.raises(TypeError) as caught:
+        calls[name](bits)
+    assert "asarray" not in str(caught.value)  # which would take 1.5 for 16320
+
+
+@pytest.mark.parametrize("interleaved", [True, False])
+def test_tables_as_wide_as_heads(interleaved: bool) -> None:
+    """A cosine for each column: which equal which, the caller can see; where none do, it is not a rotation."""
+    x, own = normal(L, D), fastpe.RotaryEmbedding(D, interleaved=interleaved)
+    call = functools.partial(fastpe.rotate_by_tables, x, interleaved=interleaved)
+    for form, is_of_pairing in (("repeat", interleaved), ("tile", not interleaved)):
+        cos, sin = own.tables(L, form=form)
+        pattern = r"if (cos.* equals cos.*), pass (.*), and the same of sin"
+        remedy = refused(lambda cos=cos, sin=sin: call(cos=cos, sin=sin), pattern)  # type: ignore[misc]
+        names = {"np": np, "cos": cos}
+        condition = refused(lambda cos=cos, sin=sin: call(cos=cos, sin=sin), r"if (cos.* equals cos.*), pass")  # type: ignore[misc]
+        assert np.array_equal(*(eval(each, names) for each in condition.split(" equals "))) == is_of_pairing
+        if is_of_pairing:
+            halves = [eval(remedy, {"np": np, "cos": each}) for each in (cos, sin)]
+            close(call(cos=halves[0], sin=halves[1]), own.rotate(x))
+
+
+def test_fractional_offsets() -> None:
+    x = normal(B, L, D)
+    expected = x + sinusoids(3.5 + np.arange(L), D)
+    remedy = refused(lambda: fastpe.add(x, offset=3.5), r"pass positions=(.*) for L rows")
+    close(fastpe.add(x, positions=eval(remedy, {"np": np, "L": L})), expected)
+    remedy = refused(lambda: fastpe.add(x, positions=3.5), r"pass (positions \+ .*\))")
+    close(fastpe.add(x, positions=eval(remedy, {"np": np, "positions": 3.5})), expected)
+    whole = refused(lambda: fastpe.add(x, offset=np.array([3.0, 4.0])), r"if all numbers are whole: offset = (.*)$")
+    found = fastpe.add(x, offset=eval(whole, {"np": np, "offset": np.array([3.0, 4.0])}))
+    close(found[1], x[1] + sinusoids(4 + np.arange(L), D))
+
+
+def test_lengths_of_packed_sequences() -> None:
+    x, lengths = normal(6, D), [2, 4]
+    call = functools.partial(fastpe.add, x, offset=[5, 0])
+    remedy = refused(lambda: call(cu_seqlens=lengths), r"cu_seqlens\[0\].*of lengths, pass (.*)$")
+    found = call(cu_seqlens=eval(remedy, {"np": np, "lengths": lengths}))
+    close(found, x + sinusoids([5, 6, 0, 1, 2, 3], D))
+    remedy = refused(lambda: fastpe.add(x[None], cu_seqlens=[0, 2, 6]), r"take out the axis of length 1, as (x\[0\])")
+    close(fastpe.add(eval(remedy, {"x": x[None]}), cu_seqlens=[0, 2, 6]), x + sinusoids([0, 1, 0, 1, 2, 3], D))
+
+
+@pytest.mark.parametrize("shape", [(B, 1, 1, L), (B, 1, L), (1, 1, 1, L)])
+def test_masks_of_attention(shape: tuple[int, ...]) -> None:
+    x, valid = normal(B, L, D), np.arange(L) < np.array([[3], [5]])
+    given = valid[: shape[0]].reshape(shape)
+    remedy = refused(lambda: fastpe.add(x, valid=given), r"pass (valid\[.*\])")
+    expected = np.where(valid[: shape[0], :, None], x + sinusoids(np.arange(L), D), x)
+    close(fastpe.add(x, valid=eval(remedy, {"valid": given})), expected)
+
+
+@pytest.mark.parametrize("batched", [True, False])
+def test_the_whole_mask_while_decoding(batched: bool) -> None:
+    """Left padding, and one new token: the mask is that of the cache and the token."""
+    k, valid = normal(B, H, 1, D), np.arange(L) >= np.array([[3], [0]])
+    valid = valid if batched else valid[0]
+    rotate = functools.partial(rope().rotate, k, seq_axis=-2)
+    text = refused(lambda: rotate(valid=valid), r"pass (.*) with offset=.* if")
+    offset = refused(lambda: rotate(valid=valid), r"with offset=(.*) if valid also has the rows before these")
+    found = rotate(valid=eval(text, {"valid": valid}), offset=eval(offset, {"valid": valid}))
+    close(found[0], rotated(k[0], [1]))
+    close(found[1], rotated(k[1], [4 if batched else 1]))
+
+
+def test_heads_of_which_a_part_is_rotated_by_tables() -> None:
+    x, (cos, sin) = normal(L, 2 * D), rope().tables(L)
+    call = functools.partial(fastpe.rotate_by_tables, x, cos=cos, sin=sin, interleaved=False)
+    remedy = refused(call, r"give head_dim=(\d+) if only a part")
+    found = call(head_dim=int(remedy))
+    close(found[:, :D], rotated(x[:, :D], np.arange(L)))
+    # Not whole heads: nothing is said of taking them apart.
+    with pytest.raises(ValueError, match="columns") as caught:
+        rope().rotate(normal(L, D + 1))
+    assert "reshape" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("call", "remedy"),
+    [
+        ("fastpe.RotaryEmbedding(64)", "from_config"),
+        ("rope.rotate(x, x)", "with an underscore"),
+        ("rope.rotate_(x, out=x)", "without the underscore"),
+        ("fastpe.add_(x, out=x)", "without the underscore"),
+        ("rope.shift_(x, offset=3)", "by="),
+        ("rope.shift_(x)", "positions to move by"),
+        ("fastpe.add(x, start_index=3)", "offset=start_index"),
+        ("fastpe.add(x, past_len=3)", "offset=past_len"),
+        ("fastpe.add(x, batch_first=False)", "seq_axis=0"),
+        ("fastpe.add(x, dim=0)", "seq_axis="),
+        ("fastpe.text_inputs({'model_type': 'llama'}, [[1]], mask=[[1]])", "attention_mask="),
+        ("fastpe.text_inputs({'model_type': 'llama'}, [[1]], past_key_values_length=1)", "past=past_key"),
+        ("fastpe.text_inputs({'model_type': 'llama'}, [[1]], offset=1)", "past="),
+        ("fastpe.encode(3, 8, convention='rope')", "fastpe.RotaryEmbedding"),
+        ("fastpe.RoPE", "fastpe.RotaryEmbedding"),
+        ("fastpe.apply_rotary_pos_emb", "rotate_by_tables"),
+    ],
+)
+def test_words_of_other_libraries(call: str, remedy: str) -> None:
+    with pytest.raises((TypeError, ValueError, AttributeError), match=re.escape(remedy)):
+        eval(call, {"fastpe": fastpe, "rope": rope(), "x": normal(L, D)})

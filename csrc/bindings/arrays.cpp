@@ -174,7 +174,9 @@ Object array_behind(PyObject* object, const char* name) {
   if (is_array(object)) {
     if (is_ndarray(object) || !is_masked_array(object)) return shared(object);
     refuse_type(name, {"is a masked array"}, {"a plain numpy.ndarray"},
-                {"pass ", in_code(name), ".data, and the rows to leave alone as valid="});
+                {"pass ", in_code(name),
+                 std::string_view(name) == "x" ? ".data; to leave rows alone, give valid=, False for them"
+                                               : ".filled(value), with the value of what is masked"});
   }
   if (PyObject_CheckBuffer(object) != 0 || has_attribute(object, "__array_interface__")) return converted(object);
   const bool is_sequence = PyList_Check(object) != 0 || PyTuple_Check(object) != 0;

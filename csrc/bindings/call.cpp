@@ -19,8 +19,9 @@ void PythonCall::fill(Request& request, const Arguments& a, Order order) {
     placement.offset = integer_argument(a.offset);
     if (!placement.offset) {
       if (PyFloat_Check(a.offset) || PyBool_Check(a.offset)) {
+        const std::string fractional = joined({"pass positions=", str_of(a.offset), " + np.arange(L) for L rows"});
         refuse_type("offset", {"is ", repr_of(a.offset)}, {"an int or an int array"},
-                    {"pass fractional positions as positions="});
+                    {PyFloat_Check(a.offset) ? fractional : ""});
       }
       numbers(placement.offsets, a.offset, "offset", Numbers::integers);
     }

@@ -65,9 +65,10 @@ Arguments Signature::parse(PyObject* const* given, Py_ssize_t count, PyObject* k
     arguments.others = given + named;
     arguments.other_count = count - named;
   } else if (count > named) {
-    refuse_call(
-        joined({name_, "() takes ", by_place_, by_place_ == 1 ? " positional argument" : " positional arguments",
-                " but ", count, count == 1 ? " was given" : " were given"}));
+    const bool is_one = by_place_ == 1;
+    refuse_call(joined({name_, "() takes ", by_place_, is_one ? " positional argument" : " positional arguments",
+                        " but ", count, count == 1 ? " was given" : " were given",
+                        hint_of(not_null(PyUnicode_New(0, 0)).ptr(), count_)}));
   }
   const Py_ssize_t keyword_count = keywords == nullptr ? 0 : PyTuple_GET_SIZE(keywords);
   for (Py_ssize_t k = 0; k < keyword_count; ++k) {
@@ -80,7 +81,7 @@ Arguments Signature::parse(PyObject* const* given, Py_ssize_t count, PyObject* k
   for (int i = 0; required_ >> i != 0; ++i) {
     if (arguments.*members_[i] != nullptr || (required_ >> i & 1U) == 0) continue;
     refuse_call(joined({name_, "() missing 1 required ", i < by_place_ ? "positional" : "keyword-only",
-                        " argument: ", repr_of(names_[i])}));
+                        " argument: ", repr_of(names_[i]), hint_of(names_[i], 0)}));
   }
   return arguments;
 }
@@ -93,11 +94,14 @@ int Signature::index_of(PyObject* keyword) const {
     if (PyUnicode_Compare(names_[i], keyword) == 0) return i;
   }
   if (PyErr_Occurred() != nullptr) throw py::error_already_set();
-  const Object known = not_null(PyTuple_New(count_));
-  for (int i = 0; i < count_; ++i) PyTuple_SET_ITEM(known.ptr(), i, Py_NewRef(names_[i]));
+  refuse_call(joined({name_, "() got an unexpected keyword argument ", repr_of(keyword), hint_of(keyword, count_)}));
+}
+
+std::string Signature::hint_of(PyObject* name, int known_count) const {
+  const Object known = not_null(PyTuple_New(known_count));
+  for (int i = 0; i < known_count; ++i) PyTuple_SET_ITEM(known.ptr(), i, Py_NewRef(names_[i]));
   const Object package = not_null(PyImport_ImportModule("fastpe._arguments"));
-  const Object hint = not_null(PyObject_CallMethod(package.ptr(), "hint", "OO", keyword, known.ptr()));
-  refuse_call(joined({name_, "() got an unexpected keyword argument ", repr_of(keyword), str_of(hint.ptr())}));
+  return str_of(not_null(PyObject_CallMethod(package.ptr(), "hint", "OO", name, known.ptr())).ptr());
 }
 
 void document(const py::handle& method, const std::string& prose) {

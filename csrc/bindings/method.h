@@ -44,6 +44,9 @@ class Signature {
   static constexpr int most_names = 20;
 
   int index_of(PyObject* keyword) const;
+  // What a message says of an unknown name besides, of too many arguments by place, the empty one; of a missing
+  // argument where no names are known.
+  std::string hint_of(PyObject* name, int known_count) const;
 
   const char* name_ = "";
   PyObject* names_[most_names] = {};  // interned

@@ -46,8 +46,9 @@ std::optional<std::int64_t> position_count(PyObject* object) {
     if (!is_number && !PyBool_Check(object) && object != Py_None && !is_numpy_scalar(object)) return std::nullopt;
     const std::string text = repr_of(object);
     refuse_type("positions", {"is ", text}, {"an int, the number of positions, or an array of positions"},
-                {count ? joined({"pass [", *count, "] for this position, and int(n) for n positions"})
-                       : joined({is_number ? "pass an array of one fractional position" : ""})});
+                {count       ? joined({"pass [", str_of(object), "] for this position, and int(n) for n positions"})
+                 : is_number ? joined({"pass [", str_of(object), "] for this position"})
+                             : ""});
   }
   if (*count < 0) {
     refuse_value("positions", {"is ", repr_of(object)}, {"a number of positions, 0 or more"},

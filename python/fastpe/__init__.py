@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from fastpe import _core as _core  # before NumPy: in a sub-interpreter, this says why neither works
 from fastpe import _docs
+from fastpe._arguments import other_call
 from fastpe._show_config import __version__, show_config
 from fastpe._sinusoid.convention import Convention
 from fastpe._sinusoid.conventions import conventions
@@ -132,7 +133,7 @@ def __getattr__(name: str) -> Any:
     if name in _modules:
         return importlib.import_module(f"{__name__}.{name}")
     if name not in _deferred:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}{other_call(name)}")
     importlib.import_module(f"{__name__}.{_deferred[name]}")
     # What was imported along with it is also published, so that pickles never have the name of a file. Of modules that
     # another thread is importing, this waits for the end.

@@ -102,7 +102,19 @@ def numbers(name: str, values: npt.ArrayLike, expected: str, kinds: str = "iuf",
         raise refused(TypeError, name, f"is {shown(values)}", expected)
     if array.dtype.kind not in kinds:
         raise refused(TypeError, name, f"has dtype {array.dtype}", dtype, conversion(array, name, dtype))
+    if dtype == "int64" and array.dtype == np.uint64 and array.size and array.max() > np.iinfo(np.int64).max:
+        raise refused(ValueError, name, f"has {array.max()}", "integers of at most 2**63 - 1")
     return array.astype(dtype)
+
+
+def whole_numbers(name: str, values: npt.ArrayLike, remedy: str) -> npt.NDArray[Any]:
+    """An array of integers; of an empty list too, which NumPy takes for one of float64."""
+    array = _core.array(values, name)
+    if not array.size and not isinstance(values, np.ndarray):
+        return array.astype(np.int64)
+    if array.dtype.kind not in "iu":
+        raise refused(TypeError, name, f"has dtype {array.dtype}", "integers", remedy)
+    return array
 
 
 def are_positions(values: npt.NDArray[Any]) -> bool:
@@ -140,6 +152,8 @@ def leave_out(name: str, why: str, **others: Any) -> None:
 
 def conversion(array: npt.NDArray[Any], name: str, dtype: str) -> str:
     """What makes numbers of `dtype` of an array of another one, as a remedy."""
+    if array.dtype.kind in "iu" and array.dtype.itemsize == 2:
+        return f"pass {name}.view(ml_dtypes.bfloat16) if it has the bits of bfloat16"
     return f"pass {name}.real" if array.dtype.kind == "c" else f"pass np.asarray({name}, np.{dtype})"
 
 
@@ -191,7 +205,7 @@ _foreign = {
     "theta": ("base", "give base="),
     "rope_theta": ("base", "give base="),
     "max_period": ("base", "give base="),
-    "dim": ("rotary_dim d_model", "give {argument}="),
+    "dim": ("rotary_dim d_model seq_axis", "give {argument}="),
     "embed_dim": ("d_model", "give d_model="),
     "embedding_dim": ("d_model", "give d_model="),
     "hidden_size": ("d_model", "give d_model="),
@@ -202,8 +216,12 @@ _foreign = {
     "conjugate": ("inverse", "give inverse="),
     "is_neox_style": ("interleaved", "give interleaved=not is_neox_style"),
     "traditional": ("interleaved", "give interleaved="),
-    "mask": ("valid", "give valid=, True where a row counts, or valid=~mask of a padding mask"),
+    "mask": (
+        "valid attention_mask",
+        "give {argument}=, 1 or True where a row counts, or {argument}=~mask of a mask of padding",
+    ),
     "attention_mask": ("valid", "give valid=attention_mask"),
+    "valid": ("attention_mask", "give attention_mask=valid"),
     "key_padding_mask": ("valid", "give valid=~key_padding_mask: True means padding there"),
     "padding_idx": ("valid", "give valid=ids != padding_idx"),
     "seq_lens": ("lengths", "give lengths=seq_lens"),
@@ -213,10 +231,17 @@ _foreign = {
     "video_grid_thw": ("grid_thw", "give grid_thw="),
     "second_per_grid_ts": ("second_per_grid", "give second_per_grid="),
     "video_second_per_grid": ("second_per_grid", "give second_per_grid="),
-    "start_pos": ("offset", "give offset=start_pos"),
+    "start_pos": ("offset past", "give {argument}=start_pos"),
+    "image_sizes": ("target_sizes", "give target_sizes=, in patches, or grid_thw="),
+    "start_index": ("offset", "give offset=start_index"),
     "past": ("offset", "give offset=past"),
-    "past_key_values_length": ("offset", "give offset=past_key_values_length"),
+    "past_len": ("offset past", "give {argument}=past_len"),
+    "past_key_values_length": ("offset past", "give {argument}=past_key_values_length"),
+    "offset": ("by past", "give {argument}=offset"),
+    "positions": ("by", "give by=, how many positions to move by"),
     "axis": ("seq_axis", "give seq_axis="),
+    "batch_first": ("seq_axis", "give seq_axis=0 for [L, B, ..]; without it, x is [B, L, ..]"),
+    "out": ("x", "it changes x itself: the call of this name without the underscore takes out="),
     "layer": ("layer_type", "use layers_from_config(config)[layer]"),
     "layer_idx": ("layer_type", "use layers_from_config(config)[layer_idx]"),
     "num_prefix_tokens": ("class_tokens", "give class_tokens="),
@@ -224,23 +249,50 @@ _foreign = {
     "max_seqlen": ("max_len cu_seqlens", "{argument} is what counts here"),
 }
 
-# Where the argument that `_foreign` names is none of the call's.
-_foreign_elsewhere = {
-    "mask": ("attention_mask", "give attention_mask=, 0 for padding"),
-    "offset": ("past", "give past=offset"),
-    "start_pos": ("past", "give past=start_pos"),
-    "past_key_values_length": ("past", "give past=past_key_values_length"),
-    "image_sizes": ("target_sizes", "give target_sizes=, in patches, or grid_thw="),
+# Arguments that have no default, since another value than the model's is wrong in silence: how to choose it.
+_choices = {
+    "interleaved": "True if a pair is two neighbouring columns, as in GPT-J, and False if it is columns k and k + d/2, as in "
+    "Llama; from_config knows it of models",
+    "convention": "print(fastpe.conventions) lists the names",
+    "by": "how many positions to move by",
+}
+# What the name of a call in other libraries is here.
+_calls = {
+    "rope": "RotaryEmbedding",
+    "rotary": "RotaryEmbedding",
+    "rotaryembedding": "RotaryEmbedding",
+    "rotarypositionalembedding": "RotaryEmbedding",
+    "rotarypositionalembeddings": "RotaryEmbedding",
+    "applyrotaryposemb": "RotaryEmbedding, or rotate_by_tables for cosines and sines that are there already",
+    "applyrotaryemb": "RotaryEmbedding, or rotate_by_tables for cosines and sines that are there already",
+    "sinusoidal": "PositionalEncoding",
+    "sinusoidalpositionalembedding": "PositionalEncoding",
+    "sinusoidalpositionalencoding": "PositionalEncoding",
+    "gettimestepembedding": "timestep_embedding",
+    "alibi": "alibi_slopes",
 }
 
 
+def other_call(name: str) -> str:
+    """What takes the place of another library's name, as a remedy, or nothing."""
+    call = _calls.get(re.sub(r"[-_. ]", "", name.lower()))
+    return f"; use fastpe.{call}" if call else ""
+
+
 def hint(name: str, known: Iterable[str]) -> str:
-    """What the error of an unknown keyword says besides; the compiled methods also ask for it."""
+    """What the error of an unknown keyword says besides; the compiled methods also ask for it.
+
+    Where no names are known, it is of a missing argument; "" stands for too many arguments by place.
+    """
     known = list(known)
-    for words in (_foreign, _foreign_elsewhere):
-        arguments, remedy = words.get(name, ("", ""))
-        if found := next((each for each in arguments.split() if each in known), None):
-            return f"; {remedy.format(argument=found)}"
+    if not known:
+        return f"; {_choices[name]}" if name in _choices else ""
+    if not name:
+        several = "inverse" in known or "by" in known
+        return "; the call of this name with an underscore takes several arrays" if several else ""
+    arguments, remedy = _foreign.get(name, ("", ""))
+    if found := next((each for each in arguments.split() if each in known), None):
+        return f"; {remedy.format(argument=found)}"
     near = None if name in _foreign else nearest(name, known)
     return f". Did you mean {near!r}?" if near else ""
 
@@ -249,14 +301,15 @@ def names_keywords(function: _Callable) -> _Callable:
     """Make the error of an unknown keyword name the one that was meant."""
     code = function.__code__
     known = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+    needed = [name for name in known[code.co_argcount :] if name not in (function.__kwdefaults__ or {})]
 
     @functools.wraps(function)
     def call(*arguments: Any, **options: Any) -> Any:
         try:
             return function(*arguments, **options)
         except TypeError as error:
-            unknown = next((name for name in options if name not in known), None)
-            more = "" if unknown is None else hint(unknown, known)
+            unknown = [hint(name, known) for name in options if name not in known]
+            more = "".join((unknown or [hint(name, ()) for name in needed if name not in options])[:1])
             if not more:
                 raise
             raise TypeError(f"{str(error).partition('. Did you mean')[0]}{more}") from None

@@ -46,7 +46,7 @@ Examples
 >>> import numpy as np, fastpe
 >>> encoding = fastpe.PositionalEncoding(768, max_len=512)
 >>> encoding.warm_up()
->>> fastpe.show_config()["kept_row_bytes"] >= 512 * 768 * 4
+>>> fastpe.show_config("dicts")["kept_row_bytes"] >= 512 * 768 * 4
 True
 """,
 }

@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Generic, Literal, TypeVar, get_args, get_origin
 
-from fastpe._arguments import choice, flag, integer, likely, number, shown, text, texts
+from fastpe._arguments import choice, flag, integer, likely, number, other_call, shown, text, texts
 from fastpe._errors import refused
 from fastpe._names import ConventionName, GridConventionName, ResizeConventionName
 
@@ -175,7 +175,10 @@ class Registry(Mapping[str, _Preset], Generic[_Preset]):
                 own = next((f"one for {own}: " for own, (known, _) in _kinds.items() if {*known} == {*self}), "one of ")
                 found = f"is {preset!r}, which is for {kind} ({call})"
                 raise refused(ValueError, self._word, found, f"{own}{', '.join(self)}")
-        raise refused(ValueError, self._word, f"is {shown(preset)}, which is not known", "", self._hint(preset))
+        meant = other_call(preset).removeprefix("; ")
+        raise refused(
+            ValueError, self._word, f"is {shown(preset)}, which is not known", "", meant or self._hint(preset)
+        )
 
     def _serving(self, name: str) -> list[str]:
         """The presets that serve a system or model of this name, as messages say it."""

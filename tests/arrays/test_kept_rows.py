@@ -18,7 +18,7 @@ PROCESS_BUDGET = 16 * MIB
 
 
 def kept_bytes() -> int:
-    return int(fastpe.show_config()["kept_row_bytes"])
+    return int(fastpe.show_config("dicts")["kept_row_bytes"])
 
 
 Growth: TypeAlias = Callable[[Callable[[], Any]], int]

@@ -186,3 +186,17 @@ def test_attributes_of_an_encoding() -> None:
     given = encoding(d_model=4, frequencies=np.array([0.0, -2.0], np.float32))
     assert given.frequencies.tolist() == [0.0, -2.0]
     assert given.wavelengths.tolist() == [np.inf, -np.pi]
+
+
+@pytest.mark.parametrize("by", [3, -2.5, np.arange(4), np.arange(8).reshape(2, 4), [[3], [0.5]]], ids=repr)
+def test_encodings_are_moved_by_a_number_or_by_one_for_each_row(by: Any) -> None:
+    encoding = fastpe.PositionalEncoding(6)
+    places = np.array([[5.0, 0.0, 1.5, 9.0], [2.0, 3.0, 4.0, 5.0]])
+    moved = encoding.shift(encoding.encode(places, dtype=np.float64), by=by)
+    assert np.abs(moved - encoding.encode(places + np.asarray(by), dtype=np.float64)).max() < 2e-15
+
+
+@pytest.mark.parametrize("by", [[1.0, 2.0], np.zeros((3, 4)), np.zeros((2, 1, 1)), [np.nan] * 4, 2**53 + 2])
+def test_moves_of_another_shape_are_refused(by: Any) -> None:
+    with pytest.raises(ValueError, match=r"^by "):
+        fastpe.PositionalEncoding(6).shift(np.zeros((2, 4, 6)), by=by)

@@ -27,7 +27,12 @@ posix = pytest.mark.skipif(os.name != "posix", reason="shells, signals and such 
 def test_demo_reports_configuration_error_and_times(capsys: Capture) -> None:
     assert run("demo --batch 2 --rows 33 --d-model 7") == 0
     out = capsys.readouterr().out
-    for each in (fastpe.__version__, fastpe.show_config()["instruction_set"], "x [2, 33, 7] float32", "check passed"):
+    for each in (
+        fastpe.__version__,
+        fastpe.show_config("dicts")["instruction_set"],
+        "x [2, 33, 7] float32",
+        "check passed",
+    ):
         assert each in out
 
 

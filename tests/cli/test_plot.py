@@ -43,7 +43,15 @@ def test_side_by_side_and_the_same_file_each_time(suffix: str, magic: bytes) -> 
         assert b"mlx" in data
 
 
+def test_options_that_count_are_taken() -> None:
+    dynamic = {"rope_type": "dynamic", "factor": 2.0, "original_max_position_embeddings": 128}
+    config = {**LLAMA, "model_type": "my_own", "rope_scaling": dynamic, "max_position_embeddings": 128}
+    Path("new.json").write_text(json.dumps(config))
+    assert run("plot rotary_wavelengths --config new.json --rows 4096 --no-interleaved -o a.svg") == 0
+
+
 def test_what_is_refused(capsys: Capture) -> None:
+    Path("llama.json").write_text(json.dumps(LLAMA))
     for command, code, named in (
         ("heatmap", 2, "-o"),
         ("heatmap -o a.gif", 2, "a.gif"),
@@ -53,5 +61,12 @@ def test_what_is_refused(capsys: Capture) -> None:
         ("rotary_wavelengths --config missing.json -o a.png", 1, "missing.json"),
         ("waves --config config.json -o a.png", 2, "--config"),
         ("heatmap --rows 1 -o a.png", 2, "--rows"),
+        # What changes nothing
+        ("heatmap --layer-type full_attention -o a.png", 2, "--layer-type"),
+        ("heatmap --interleaved -o a.png", 2, "--interleaved"),
+        ("rotary_wavelengths --config llama.json --convention mlx -o a.png", 2, "--convention"),
+        ("rotary_wavelengths --config llama.json --d-model 128 -o a.png", 2, "--d-model"),
+        ("rotary_wavelengths --config llama.json --rows 5 -o a.png", 2, "--rows"),
+        ("rotary_wavelengths --config llama.json --interleaved -o a.png", 2, "--interleaved"),
     ):
         refused(f"plot {command}", capsys, named, code=code)

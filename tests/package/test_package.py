@@ -141,7 +141,7 @@ def test_a_wrong_environment_variable_fails_the_import_and_a_right_one_does_not(
             os.environ[name] = ""  # as good as unset
         os.environ["FASTPE_NUM_THREADS"] = "65536"
         import fastpe
-        assert fastpe.show_config()["instruction_set"] == fastpe.show_config()["available_instruction_sets"][0]
+        assert fastpe.show_config("dicts")["instruction_set"] == fastpe.show_config("dicts")["available_instruction_sets"][0]
     """
     result = run(code)
     assert result.returncode == 0, result.stderr
@@ -149,7 +149,7 @@ def test_a_wrong_environment_variable_fails_the_import_and_a_right_one_does_not(
 
 def test_environment_variables_are_honoured() -> None:
     code = (
-        "import fastpe; config = fastpe.show_config();"
+        "import fastpe; config = fastpe.show_config('dicts');"
         "print(config['instruction_set'], config['threads'], config['streaming_bytes'])"
     )
     has_openmp = _core.config()["openmp"]

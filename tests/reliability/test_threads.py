@@ -23,7 +23,9 @@ import fastpe
 needs_proc = pytest.mark.skipif(not os.path.isdir("/proc/self/task"), reason="counts threads in /proc")
 PROCESSORS = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 needs_processors = pytest.mark.skipif(PROCESSORS == 1, reason="one processor: no call uses more threads")
-needs_openmp = pytest.mark.skipif(not fastpe.show_config()["openmp"], reason="built without OpenMP: one thread always")
+needs_openmp = pytest.mark.skipif(
+    not fastpe.show_config("dicts")["openmp"], reason="built without OpenMP: one thread always"
+)
 
 
 @pytest.mark.parametrize("shared", [True, False], ids=["one-encoder", "many-encoders"])
@@ -222,7 +224,7 @@ def test_idle_threads_do_not_spin(run_script: Callable[..., str]) -> None:
     assert float(seconds) < 0.05
 
 
-COUNT = "import fastpe; print(fastpe.show_config()['threads'])"
+COUNT = "import fastpe; print(fastpe.show_config('dicts')['threads'])"
 
 
 @needs_openmp

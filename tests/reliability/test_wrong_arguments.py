@@ -59,8 +59,15 @@ CALLS: dict[str, dict[str, str]] = {
     "fastpe.Convention": {"name": "'mine'"},
     "fastpe.GridConvention": {"name": "'mine'", "axis": "enc.convention"},
 }  # fmt: skip
-# Whose fields, or second array, may be given by place: dataclasses and identify(cos, sin). Others take several arrays.
-BY_PLACE = {"fastpe.Convention", "fastpe.GridConvention", "fastpe.ResizeConvention", "fastpe.identify"}
+# Whose fields, or second array, may be given by place: dataclasses and identify(cos, sin), and show_config as NumPy's.
+# Others take several arrays.
+BY_PLACE = {
+    "fastpe.Convention",
+    "fastpe.GridConvention",
+    "fastpe.ResizeConvention",
+    "fastpe.identify",
+    "fastpe.show_config",
+}
 
 
 SETUP = """
@@ -91,7 +98,7 @@ def written(function: str, arguments: dict[str, str], *by_place: str) -> str:
 def test_every_public_function_is_here() -> None:
     functions = {f"fastpe.{name}" for name in fastpe.__all__ if callable(getattr(fastpe, name))}
     # What identify answers and the presets are made of: not for users to make.
-    assert functions - {"fastpe.Identification", "fastpe.RotaryLayout"} <= set(CALLS)
+    assert functions - {"fastpe.ModelConfig", "fastpe.Identification", "fastpe.RotaryLayout"} <= set(CALLS)
     for name in ("enc", "rope", "layout"):
         methods = {each for each in dir(names()[name]) if not each.startswith("_")}
         methods = {f"{name}.{each}" for each in methods if callable(getattr(names()[name], each))}

@@ -3,6 +3,7 @@
 #include <string>
 #include <utility>
 
+#include "fastpe/checks/placement.h"
 #include "fastpe/error.h"
 #include "plan.h"
 
@@ -101,10 +102,7 @@ void check_sequences(const Call& call, Poller& poller) {
   for (std::int64_t i = 0; i <= p.sequence_count; ++i) {
     const std::int64_t start = p.sequence_starts.integer_at(0, i);
     const bool is_wrong_end = (i == 0 && start != 0) || (i == p.sequence_count && start != seq_len);
-    if (is_wrong_end || start < previous || start > seq_len) {
-      refuse_value("cu_seqlens", {place_of({}, 0, i), " is ", p.sequence_starts.at(0, i)},
-                   {"0, then values that never fall, then the number of rows along the sequence axis, ", seq_len});
-    }
+    if (is_wrong_end || start < previous || start > seq_len) refuse_sequence_start(p.sequence_starts, i, seq_len);
     previous = start;
     poller.pass(1);
   }

@@ -79,10 +79,12 @@ std::string conversion(const ArrayView& array, const char* dtype) {
     return joined({"pass ", name, ".real, or ", name, ".view(np.",
                    array.dtype == DType::complex64 ? "float32" : "float64", ") with both parts as neighbours"});
   }
-  const bool may_be_bits = array.dtype == DType::uint16 || array.dtype == DType::int16;
-  return joined({"convert it first: ", name, " = np.asarray(", name, ", ",
-                 std::string_view(dtype) == "bfloat16" ? "ml_dtypes." : "np.", dtype, ")",
-                 may_be_bits ? joined({", or ", name, ".view(ml_dtypes.bfloat16) of its bits"}) : ""});
+  if (array.dtype == DType::uint16 || array.dtype == DType::int16) {
+    return joined({"pass ", name, ".view(ml_dtypes.bfloat16) if it has the bits of bfloat16"});
+  }
+  const bool may_have_fractions = std::string_view(dtype) == "int64";
+  return joined({"convert it first", may_have_fractions ? ", if all numbers are whole: " : ": ", name, " = np.asarray(",
+                 name, ", ", std::string_view(dtype) == "bfloat16" ? "ml_dtypes." : "np.", dtype, ")"});
 }
 
 DType dtype_of(const ArrayView& array) {

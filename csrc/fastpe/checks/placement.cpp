@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "placement.h"
 
+#include <algorithm>
+
 #include "fastpe/error.h"
 
 namespace fastpe {
@@ -23,6 +25,25 @@ std::string coordinates_remedy(const ArrayView& array, int coordinate_count) {
   return come_first ? joined({"pass np.moveaxis(", array.name, ", 0, -1)"}) : "";
 }
 
+// What to make of an array of another shape than [L] or [B, L].
+std::string entries_remedy(const ArrayView& array, const Extent& extent) {
+  if (array.axes == 0)
+    return joined({"to count from one position, pass ", array.name, " + np.arange(", extent.seq_len, ")"});
+  const bool has_batch = array.axes > 1 && (array.shape[0] == 1 || array.shape[0] == extent.batch_rows);
+  const bool is_one_of_all = array.axes > 2 && std::all_of(array.shape + 1, array.shape + array.axes - 1,
+                                                           [](std::ptrdiff_t length) { return length == 1; });
+  if (has_batch && is_one_of_all && array.last() == extent.seq_len) {
+    return joined({"pass ", array.name, "[:, 0", array.axes == 4 ? ", 0" : "", "]"});
+  }
+  if ((array.axes == 1 || (array.axes == 2 && has_batch)) && array.last() > extent.seq_len && extent.seq_len > 0) {
+    const std::string rows = joined({array.name, array.axes == 1 ? "[" : "[:, "}), name = array.name;
+    const std::string before = joined({" with offset=", rows, ":-", extent.seq_len, "].sum(axis=-1)"});
+    return joined({"pass ", rows, "-", extent.seq_len, ":]", name == "valid" ? before : "", " if ", name,
+                   " also has the rows before these"});
+  }
+  return extent.remedy;
+}
+
 // Refuses other shapes than [L], [1, L] and [B, L]. Of an array of one entry per row: whether entries differ from one
 // sequence of the batch to the next. An axis of length 1 is the same for all.
 bool checked_differs_in_batch(const ArrayView& array, const Extent& extent, int coordinate_count = 0) {
@@ -37,9 +58,9 @@ bool checked_differs_in_batch(const ArrayView& array, const Extent& extent, int 
                {"[", extent.seq_len, columns, "]",
                 extent.has_batch ? joined({" or [", extent.batch_rows, ", ", extent.seq_len, columns, "]"}) : "",
                 coordinate_count > 0 ? ": the coordinates of each row" : ": one per row"},
-               {array.axes == 0 && coordinate_count == 0 ? "to count from one position, pass offset="
-                : remedy.empty()                         ? extent.remedy
-                                                         : remedy});
+               {!remedy.empty()         ? remedy
+                : coordinate_count == 0 ? entries_remedy(array, extent)
+                                        : extent.remedy});
 }
 
 void set_offset(Positions& positions, const PlacementArguments& arguments, std::int64_t rows, const char* each) {
@@ -53,7 +74,7 @@ void set_offset(Positions& positions, const PlacementArguments& arguments, std::
 void set_sequences(Positions& positions, const ArrayView& array, const Extent& extent) {
   if (extent.has_batch) {
     refuse_value(array.name, {"was given for a batch"}, {"packed rows: one axis of rows, and none before it"},
-                 {extent.remedy});
+                 {extent.batch_rows == 1 ? "take out the axis of length 1, as x[0] does" : ""});
   }
   require_numbers(array, Numbers::integers);
   if (array.axes != 1 || array.shape[0] < 1) {
@@ -109,6 +130,12 @@ void set_validity(Placement& placement, const PlacementArguments& arguments, con
 }
 
 }  // namespace
+
+void refuse_sequence_start(const NumbersView& starts, std::int64_t i, std::int64_t seq_len) {
+  refuse_value("cu_seqlens", {place_of({}, 0, i), " is ", starts.at(0, i)},
+               {"0, then values that never fall, then the number of rows along the sequence axis, ", seq_len},
+               {"of lengths, pass np.cumsum([0, *lengths])"});
+}
 
 void refuse_both(const char* a_name, const char* b_name) {
   refuse_value(a_name, {"and ", b_name, " were both given"}, {"one of them"}, {"leave ", b_name, " out"});
@@ -167,7 +194,7 @@ void require_zeros_and_ones(const ArrayView& mask) {
   for (std::int64_t i = 0; i < mask.element_count(); ++i) {
     const std::int64_t value = numbers.integer_at(0, i);
     if (value == 0 || value == 1) continue;
-    refuse_value(mask.name, {"holds ", value}, {"bool, or 1 where the row is valid and 0 elsewhere"},
+    refuse_value(mask.name, {"holds ", numbers.at(0, i)}, {"bool, or 1 where the row is valid and 0 elsewhere"},
                  {"pass a condition, such as ", mask.name, " != 0"});
   }
 }
@@ -179,6 +206,10 @@ Placement placement_of(const PlacementArguments& arguments, const Extent& extent
   positions.first = first;
   if (arguments.cu_seqlens.is_given()) {
     set_sequences(positions, arguments.cu_seqlens, extent);
+    // Lengths in its place are one too few for the offsets, which would be found wrong instead.
+    if (arguments.offsets.is_given() && positions.sequence_starts.integer_at(0, 0) != 0) {
+      refuse_sequence_start(positions.sequence_starts, 0, extent.seq_len);
+    }
     set_offset(positions, arguments, positions.sequence_count, "sequence");
     return placement;
   }

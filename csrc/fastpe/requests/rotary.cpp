@@ -75,7 +75,7 @@ Shape shape_of_row(const TableForm& form, std::int64_t pairs) {
 
 RotatedHeads rotated_heads(const RotaryEmbedding& embedding) {
   return {2 * embedding.pairs(), embedding.coordinates.count, "make the embedding with a smaller rotary_dim",
-          embedding.heads.head_dim};
+          "make the embedding with ", embedding.heads.head_dim};
 }
 
 // Rotates the arrays in place or into others. What is written shares no memory with what is read, `tables` included.
@@ -190,7 +190,8 @@ void rotate_by_tables(const GivenTables& tables, const RotateRequest& given, Fro
   RotateRequest request = given;
   PlacementArguments& placed = request.placement;
   require_one_placement(placed);
-  const CheckedTables checked = checked_tables(tables.cos, tables.sin, request.arrays[0], tables.head_dim);
+  const CheckedTables checked =
+      checked_tables(tables.cos, tables.sin, request.arrays[0], tables.interleaved, tables.head_dim);
   // Tables [B, L, pairs] have a row for each row of the arrays: positions number them.
   const bool has_numbered_rows = tables.cos.axes == 3;
   std::ptrdiff_t strides_bytes[2];
@@ -204,8 +205,8 @@ void rotate_by_tables(const GivenTables& tables, const RotateRequest& given, Fro
     placed.positions = contiguous_view(nullptr, "cos[..., 0]", DType::int64, tables.cos.shape, 2, strides_bytes);
   }
   const std::int64_t pairs = checked.cosines.columns, columns = 2 * pairs;
-  const Extent extent = checked_extent(request, {columns, 0, "tables of fewer columns, such as cos[..., :d // 2]",
-                                                 tables.head_dim != 0 ? tables.head_dim : columns});
+  const Extent extent = checked_extent(
+      request, {columns, 0, "tables of fewer pairs", "give ", tables.head_dim != 0 ? tables.head_dim : columns});
   require_table_dtype(tables.cos, request.arrays[0]);
   std::vector<std::int64_t> numbers;
   if (has_numbered_rows) {

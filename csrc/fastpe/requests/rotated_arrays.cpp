@@ -52,6 +52,18 @@ bool have_twins(const CheckedTables& tables) {
   return tables.cosines.columns % 2 == 0 && (both(1, half) || both(2, 1));
 }
 
+// Of tables with a column for each column of a head. Only the caller knows how they are arranged: with two angles in a
+// pair, they are no rotation.
+[[noreturn]] void refuse_columns_of_heads(const ArrayView& cos, bool interleaved) {
+  const std::int64_t half = cos.last() / 2;
+  refuse_value(
+      "cos", {"has ", cos.last(), " columns, and each pair of columns of x has one angle"},
+      {"[.., pairs], such as ", half, " columns"},
+      {interleaved ? joined({"if cos[..., ::2] equals cos[..., 1::2], pass cos[..., ::2]"})
+                   : joined({"if cos[..., :", half, "] equals cos[..., ", half, ":], pass cos[..., :", half, "]"}),
+       ", and the same of sin"});
+}
+
 // Cosines and sines among the queries and keys would be rotated as well. They have no axis of heads.
 void refuse_tables(const Slice<ArrayView>& arrays) {
   for (std::size_t i = 1; i + 1 < arrays.count; ++i) {
@@ -98,11 +110,15 @@ void require_width(const ArrayView& array, const RotatedHeads& heads) {
                  {"pass wider heads, or ", heads.narrower});
   }
   if (heads.head_dim == 0 || array.last() == heads.head_dim || array.last() == heads.rotary_dim) return;
-  const std::string part =
-      heads.head_dim == heads.rotary_dim ? "" : joined({", or ", heads.rotary_dim, " of its part"});
+  const bool is_whole = heads.head_dim == heads.rotary_dim, are_several = array.last() % heads.head_dim == 0;
+  const TextPart name = in_code(array.name);
+  const std::string part = is_whole ? "" : joined({", or ", heads.rotary_dim, " of its part"}),
+                    split = joined({"pass ", name, ".reshape(*", name, ".shape[:-1], -1, ", heads.head_dim,
+                                    ") with seq_axis=-3 if these are several heads"}),
+                    partial =
+                        joined({heads.partial, "head_dim=", array.last(), " if only a part of a head is rotated"});
   refuse_value(array.name, {"has ", array.last(), " columns"}, {heads.head_dim, " of a head", part},
-               {"pass heads, such as ", in_code(array.name), ".reshape(.., heads, ", heads.head_dim,
-                ") with seq_axis=-3, or give head_dim= if only a part of a head is rotated"});
+               {are_several ? split : "", are_several && is_whole ? ", or " : "", is_whole ? partial : ""});
 }
 
 // `common` is the extent of the arrays before this one, and becomes theirs and this one's.
@@ -175,21 +191,19 @@ Extent checked_extent(const RotateRequest& request, const RotatedHeads& heads) {
   return extent;
 }
 
-CheckedTables checked_tables(const ArrayView& cos, const ArrayView& sin, const ArrayView& x, std::int64_t head_dim) {
+CheckedTables checked_tables(const ArrayView& cos, const ArrayView& sin, const ArrayView& x, bool interleaved,
+                             std::int64_t head_dim) {
   if ((cos.axes != 2 && cos.axes != 3) || cos.last() == 0) {
     refuse_value("cos", {"has shape ", shape_text(cos)}, {"[rows, pairs] or [B, L, pairs], one pair or more"},
                  {cos.axes > 3 ? "take out the axis of heads, such as cos[:, 0]" : ""});
   }
   require_shape(sin, Shape(cos));
   require_same_dtype(sin, cos);
-  if (head_dim == 0 && x.axes > 0 && x.last() == cos.last()) {
-    refuse_value("cos", {"has ", cos.last(), " columns, as many as ", x.name},
-                 {"[.., pairs]: one for each pair of columns, which are rotated by one angle"});
-  }
+  if (head_dim == 0 && x.axes > 0 && x.last() == cos.last()) refuse_columns_of_heads(cos, interleaved);
   const CheckedTables tables{batched_table_of(cos), batched_table_of(sin)};
   // Where whole heads are rotated, their width says how many pairs there are.
-  if (head_dim == 0 || !have_twins(tables)) return tables;
-  refuse_value("cos", {"has each column twice, and so has sin"}, {"[.., pairs]: one for each pair of columns"});
+  if (head_dim != 0 && have_twins(tables)) refuse_columns_of_heads(cos, interleaved);
+  return tables;
 }
 
 void require_table_dtype(const ArrayView& table, const ArrayView& x) {

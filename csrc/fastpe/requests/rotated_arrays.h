@@ -25,6 +25,7 @@ struct RotatedHeads {
   std::int64_t rotary_dim;
   int coordinate_count;   // of each position; 0: it is one number
   const char* narrower;   // what to do about heads that are narrower
+  const char* partial;    // what to do where only a part of each head is rotated
   std::int64_t head_dim;  // columns of a head; 0: not known
 };
 int seq_axis_of(const ArrayView& array, const RotateRequest& request);
@@ -35,7 +36,8 @@ Extent checked_extent(const RotateRequest& request, const RotatedHeads& heads);
 struct CheckedTables {
   ConstRows cosines, sines;
 };
-CheckedTables checked_tables(const ArrayView& cos, const ArrayView& sin, const ArrayView& x, std::int64_t head_dim);
+CheckedTables checked_tables(const ArrayView& cos, const ArrayView& sin, const ArrayView& x, bool interleaved,
+                             std::int64_t head_dim);
 // Of the arrays' dtype or float32.
 void require_table_dtype(const ArrayView& table, const ArrayView& x);
 

@@ -8,9 +8,7 @@ import bisect
 import numpy as np
 import numpy.typing as npt
 
-from fastpe import _core
-from fastpe._arguments import flag, integer, names_keywords
-from fastpe._errors import refused
+from fastpe._arguments import flag, integer, names_keywords, whole_numbers
 
 
 @names_keywords
@@ -61,10 +59,8 @@ def relative_buckets(
     count = integer("num_buckets", num_buckets, 4 if both else 2, 2**12) // (2 if both else 1)
     single = count // 2
     farthest = integer("max_distance", max_distance, single + 1, 2**31)
-    positions = _core.array(relative_positions, "relative_positions")
-    if positions.dtype.kind not in "iu":
-        remedy = "pass the key's position minus the query's, as integers"
-        raise refused(TypeError, "relative_positions", f"has dtype {positions.dtype}", "integers", remedy)
+    remedy = "pass the key's position minus the query's, as integers"
+    positions = whole_numbers("relative_positions", relative_positions, remedy)
     # The least distance of each bucket but the first.
     steps, powers = count - single, range(1, count - single)
     starts = [*range(1, single + 1)]

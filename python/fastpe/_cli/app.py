@@ -21,7 +21,7 @@ from fastpe._errors import refused
 def info(as_json: Annotated[bool, options.option("Print JSON for other programs.", None, "--json")] = False) -> None:
     """Show the build, the machine and the limits."""
     dtypes = list(get_args(options.DtypeName))
-    facts: dict[str, Any] = {**fastpe.show_config(), "largest_position": 2**53, "dtypes": dtypes}
+    facts: dict[str, Any] = {**fastpe.show_config("dicts"), "largest_position": 2**53, "dtypes": dtypes}
     lines = (f"{name}: {', '.join(value) if isinstance(value, list) else value}" for name, value in facts.items())
     print(json.dumps(facts, indent=2) if as_json else "\n".join(lines))
 
@@ -90,7 +90,7 @@ def demo(
         np.cos(angles[:, : d_model // 2], out=rival[:, 1::2])
 
     heading = "fastpe {version} ({compiler}), {instruction_set}, threads: {threads}, NumPy {numpy}, {machine}"
-    print(heading.format(**fastpe.show_config()))
+    print(heading.format(**fastpe.show_config("dicts")))
     print(f"\nx [{batch}, {rows}, {d_model}] float32, medians\n")
     print(f"{'work':<12}  largest error       fastpe        NumPy  NumPy / fastpe")
     for work, largest, ours, theirs in (

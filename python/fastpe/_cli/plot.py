@@ -3,10 +3,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Callable
 from typing import Annotated, Any, Literal, get_args
 
+import numpy as np
 import typer
 
 import fastpe
@@ -24,7 +26,7 @@ def plot(
     picture: Annotated[Picture, typer.Argument(metavar="PICTURE", help=", ".join(get_args(Picture)))],
     output: options.Output,
     rows: Annotated[int | None, options.option("Number of rows; 100, or 10**6 of float32_error.", "N", min=2)] = None,
-    d_model: options.DModel = 128,
+    d_model: Annotated[int | None, options.option("Width of the encoding; 128.", "D", min=1)] = None,
     convention: Annotated[list[str] | None, options.option("Conventions to draw side by side.", "NAME")] = None,
     base: options.Base = None,
     config: options.Config = None,
@@ -40,16 +42,18 @@ def plot(
     code, and "rotary_wavelengths" the wavelengths of the model of --config, with its scaling and without.
     """
     if (picture == "rotary_wavelengths") != (config is not None):
-        raise OptionError("rotary_wavelengths needs --config FILE, and no other picture takes it; give both or neither")
+        raise OptionError("rotary_wavelengths needs --config FILE, and no other picture takes it; give both or none")
     subjects: list[Any]
     lengths = [] if rows is None or config is not None else [rows]
     draw: Callable[..., Any] = getattr(plotting, picture)
     if config is not None:
-        more: dict[str, Any] = {"base": base, "interleaved": interleaved, "seq_len": rows}
-        subjects = [embedding(config, None, layer_type, rotary_dim=None, **more)]
+        _leave_out(picture, {"--d-model": d_model, "--convention": convention})
+        subjects = [_embedding(config, layer_type, base, {"--interleaved": interleaved, "--rows": rows})]
     else:
+        _leave_out(picture, {"--layer-type": layer_type, "--interleaved": interleaved})
         names: list[Any] = list(convention or ["vaswani"])
-        subjects = [fastpe.PositionalEncoding(d_model, convention=each, base=base) for each in names]
+        columns = 128 if d_model is None else d_model
+        subjects = [fastpe.PositionalEncoding(columns, convention=each, base=base) for each in names]
     with needed("fastpe plot", "matplotlib"):
         from matplotlib import style
         from matplotlib.figure import Figure
@@ -62,3 +66,25 @@ def plot(
         for subject, ax in zip(subjects, figure.subplots(1, len(subjects), squeeze=False)[0], strict=True):
             draw(subject, *lengths, ax=ax)
         figure.savefig(target, format=os.path.splitext(output)[1][1:].lower(), dpi=150)
+
+
+def _leave_out(picture: str, given: dict[str, Any]) -> None:
+    for name, value in given.items():
+        if value is not None:
+            raise OptionError(f"{name} was given, and changes nothing in {picture}; leave it out")
+
+
+def _embedding(config: str, layer_type: str | None, base: float | None, given: dict[str, Any]) -> Any:
+    """The embedding of a config, all of whose options count: some models need no pairing, and some scalings no length."""
+
+    def made(interleaved: bool | None, rows: int | None) -> fastpe.RotaryEmbedding:
+        return embedding(config, None, layer_type, rotary_dim=None, base=base, interleaved=interleaved, seq_len=rows)
+
+    result = made(*given.values())
+    for name, value in given.items():
+        if value is None:
+            continue
+        with contextlib.suppress(ValueError, TypeError):  # without it, no embedding is made
+            if np.array_equal(made(*{**given, name: None}.values()).frequencies, result.frequencies):
+                _leave_out("the wavelengths of this config", {name: value})
+    return result

@@ -13,10 +13,11 @@ import numpy.typing as npt
 
 from fastpe import _core
 from fastpe._arguments import (
+    are_positions,
     conversion,
     given_frequencies,
     integer,
-    largest_position,
+    is_number,
     names_keywords,
     number,
     numbers,
@@ -204,26 +205,30 @@ class PositionalEncoding(EncoderBase, _core.Encoder):
             width, max_len=max_len, convention=convention, padding_idx=padding_idx, embedding_scale=embedding_scale
         )
 
-    def shift(self, pe: npt.ArrayLike, *, by: int) -> npt.NDArray[Any]:
+    @names_keywords
+    def shift(self, pe: npt.ArrayLike, *, by: float | npt.ArrayLike) -> npt.NDArray[Any]:
         """Turn PE(p) into PE(p + by) without knowing p: one rotation per frequency.
 
         Parameters
         ----------
-        pe : array_like [.., d_model]
+        pe : array_like [.., L, d_model]
             Encodings, float32 or float64.
-        by : int
-            How many positions to move by, in either direction.
+        by : int, float or array_like [L], [B, L] or [B, 1]
+            How many positions to move by, in either direction, for all rows or for each; it may be fractional.
 
         Returns
         -------
-        ndarray [.., d_model]
+        ndarray [.., L, d_model]
             A new array of `pe`'s dtype. In float64, it is within 2e-15 of the encoding itself, times the convention's
             alpha.
 
         Raises
         ------
         ValueError
-            For an odd width whose last sine has no cosine: the shift of such a column does not follow from `pe`.
+            For an odd width whose last sine has no cosine: the shift of such a column does not follow from `pe`. For a
+            `by` that is not finite or beyond 2**53, or that has another shape.
+        TypeError
+            For an argument of another type.
 
         Notes
         -----
@@ -247,17 +252,26 @@ class PositionalEncoding(EncoderBase, _core.Encoder):
         if 2 * self.convention._numbers(self.d_model).frequency_count > self.d_model:
             found = f"is {self.d_model}: the last sine has no cosine, so its shift does not follow from pe"
             raise refused(ValueError, "d_model", found, remedy="use an even width, or encode the positions")
-        if not abs(number("by", by)) <= largest_position:
-            raise refused(ValueError, "by", f"is {shown(by)}", "a finite shift of magnitude at most 2**53")
+        is_one = is_number(by)  # Python's integers may be too long for an array
+        shifts = np.array(number("by", by)) if is_one else numbers("by", by, "a number, or one for each row")
+        if not are_positions(shifts if is_one else _core.array(by, "by")):
+            raise refused(ValueError, "by", f"is {shown(by)}", "finite shifts of magnitude at most 2**53")
+        rows = table.shape[:-1]
+        is_batch = len(rows) > 1 and shifts.shape[:-1] in ((1,), rows[:1]) and shifts.shape[-1:] in ((1,), rows[-1:])
+        if shifts.shape not in ((), rows[-1:]) and not is_batch:
+            expected = f"a number, or one for each row of pe, {list(table.shape)}: [L], [B, L] or [B, 1]"
+            raise refused(ValueError, "by", f"has shape {list(shifts.shape)}", expected)
+        if shifts.ndim == 2:
+            shifts = shifts.reshape(len(shifts), *[1] * (len(rows) - 2), -1)
         unscaled = dataclasses.replace(self.convention, alpha=1.0)
-        rotation = cached_encoding(self.d_model, unscaled, None, None, self._given or None).encode(
-            [by], dtype=np.float64
-        )[0]
+        turning = cached_encoding(self.d_model, unscaled, None, None, self._given or None)
+        rotation = turning.encode(shifts.reshape(-1), dtype=np.float64).reshape(*shifts.shape, -1)
         sines, cosines = self.convention._columns(self.d_model)
         wide = table.astype(np.float64)
         result = wide.copy()
-        result[..., sines] = wide[..., sines] * rotation[cosines] + wide[..., cosines] * rotation[sines]
-        result[..., cosines] = wide[..., cosines] * rotation[cosines] - wide[..., sines] * rotation[sines]
+        sine, cosine = rotation[..., sines], rotation[..., cosines]
+        result[..., sines] = wide[..., sines] * cosine + wide[..., cosines] * sine
+        result[..., cosines] = wide[..., cosines] * cosine - wide[..., sines] * sine
         return np.asarray(result.astype(table.dtype))
 
 
