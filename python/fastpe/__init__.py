@@ -29,8 +29,11 @@ if TYPE_CHECKING:
     from fastpe import dask as dask
     from fastpe import plotting as plotting
     from fastpe._attention.alibi import alibi_slopes
+    from fastpe._attention.deberta_buckets import deberta_buckets
+    from fastpe._attention.mask import attention_mask
     from fastpe._attention.query_scale import query_scale
     from fastpe._attention.relative_buckets import relative_buckets
+    from fastpe._attention.windows import window_relative_coordinates, window_relative_index
     from fastpe._config.model import ModelConfig
     from fastpe._graph.audio import audio_inputs
     from fastpe._graph.text import text_inputs
@@ -61,8 +64,10 @@ __all__ = [
     "add",
     "add_",
     "alibi_slopes",
+    "attention_mask",
     "audio_inputs",
     "conventions",
+    "deberta_buckets",
     "embed",
     "encode",
     "encode_coordinates",
@@ -82,6 +87,8 @@ __all__ = [
     "text_inputs",
     "timestep_embedding",
     "vision_inputs",
+    "window_relative_coordinates",
+    "window_relative_index",
 ]
 
 _docs.document_methods()
@@ -110,7 +117,9 @@ _deferred = {
     "RotaryEmbedding": "_rotary.embedding",
     "RotaryLayout": "_layouts.layouts",  # a layout is found among those that are listed
     "alibi_slopes": "_attention.alibi",
+    "attention_mask": "_attention.mask",
     "audio_inputs": "_graph.audio",
+    "deberta_buckets": "_attention.deberta_buckets",
     "encode_coordinates": "_grid.encode",
     "encode_grid": "_grid.encode",
     "grid_conventions": "_grid.grid_conventions",
@@ -126,6 +135,8 @@ _deferred = {
     "rotate_by_tables_": "_rotary.given_tables",
     "text_inputs": "_graph.text",
     "vision_inputs": "_graph.vision",
+    "window_relative_coordinates": "_attention.windows",
+    "window_relative_index": "_attention.windows",
 }
 
 

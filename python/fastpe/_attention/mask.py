@@ -1,0 +1,238 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Which keys each query may see."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from fastpe import _core
+from fastpe._arguments import bools, flag, integer, leave_out, names_keywords, whole_numbers
+from fastpe._errors import refused
+
+_Integers = npt.NDArray[np.int64]
+
+
+@names_keywords
+def attention_mask(
+    seq_len: int,
+    *,
+    causal: bool,
+    past: int = 0,
+    window: int | None = None,
+    chunk: int | None = None,
+    valid: npt.ArrayLike | None = None,
+    cu_seqlens: npt.ArrayLike | None = None,
+    groups: npt.ArrayLike | None = None,
+    dtype: npt.DTypeLike | None = np.bool_,
+    out: npt.NDArray[Any] | None = None,
+) -> npt.NDArray[Any]:
+    """Make the mask of attention: which keys each query may see.
+
+    Query i has position ``past + i``; keys have positions 0 to ``past + seq_len - 1``.
+
+    Parameters
+    ----------
+    seq_len : int
+        The number L of queries.
+    causal : bool
+        Whether queries see no later keys. It has no default.
+    past : int, optional
+        The number of keys before the first query's own, as in a cache.
+    window : int, optional
+        With ``causal=True``, how many keys a query sees, its own included: a config's ``sliding_window``. Otherwise how far
+        away a key may be, on either side.
+    chunk : int, optional
+        Queries see only keys of their own chunk of so many (Llama 4), counted from the first valid key, or from where the
+        sequence starts with `cu_seqlens`.
+    valid : bool or 0 and 1, array_like [past + L] or [B, past + L], optional
+        Which keys are valid, those of the past included: what `text_inputs` calls ``attention_mask``. No query sees the
+        others.
+    cu_seqlens : int array_like [number of sequences + 1], optional
+        Where sequences of a packed batch start: 0, the running sum of their lengths. Tokens see only their own sequence. It
+        excludes `past`, `valid` and `groups`.
+    groups : int array_like [past + L] or [B, past + L], optional
+        Tokens of one group, as those of an image, see each other although ``causal=True``; -1 is no group. A window and a
+        chunk also hold for them.
+    dtype : dtype, optional
+        bool (the default), or float32, float64, float16 or bfloat16 for a mask that is added to scores; None takes that of
+        `out`.
+    out : ndarray, optional
+        Where to write the result, of exactly its shape.
+
+    Returns
+    -------
+    ndarray
+        ``[L, past + L]``, or ``[B, 1, L, past + L]`` if `valid` or `groups` has two axes; or `out` if it was given. True
+        where the query may see the key; of a floating dtype, 0 there and the lowest finite number elsewhere, so that rows
+        that see nothing, as those of padding, do not become NaN.
+
+    Raises
+    ------
+    ValueError
+        For a negative length, arguments of other shapes, arguments that exclude each other, `groups` that do not count, and
+        an `out` of another shape. Nothing has been written then.
+    TypeError
+        For an argument of another type, and for a dtype that does not fit.
+
+    Notes
+    -----
+    A key j is visible to a query q where all of these hold: ``j <= q``, or both are of one group, if `causal`;
+    ``j > q - window`` if `causal`, and else ``|q - j| <= window``; ``(j - s) // chunk == (q - s) // chunk``, s being the
+    first valid key; ``valid[j]``. As in huggingface/transformers, src/transformers/masking_utils.py; Gemma 3 and 4 join
+    windows and groups as here, while ``create_sliding_window_causal_mask`` lets a group see beyond the window.
+
+    Examples
+    --------
+    >>> import fastpe
+    >>> fastpe.attention_mask(4, causal=True, window=2).astype(int)
+    array([[1, 0, 0, 0],
+           [1, 1, 0, 0],
+           [0, 1, 1, 0],
+           [0, 0, 1, 1]])
+    >>> fastpe.attention_mask(1, causal=True, past=3, valid=[[0, 1, 1, 1]])
+    array([[[[False,  True,  True,  True]]]])
+    """
+    length, causal = integer("seq_len", seq_len, 0), flag("causal", causal)
+    before = integer("past", past, 0)
+    window = None if window is None else integer("window", window, 1 if causal else 0)
+    chunk = None if chunk is None else integer("chunk", chunk, 1)
+    keys = before + length
+    starts = None
+    if cu_seqlens is not None:
+        why = "packed sequences have no cache and no padding"
+        leave_out("cu_seqlens", why, past=past or None, valid=valid, groups=groups)
+        starts = _starts(cu_seqlens, length)
+    mask = None if valid is None else _over_keys("valid", bools("valid", valid), keys)
+    members = None
+    if groups is not None:
+        if not causal:
+            raise refused(ValueError, "groups", "were given with causal=False", "one of them", "leave groups out")
+        members = _over_keys("groups", whole_numbers("groups", groups, "number groups from 0 on, and give -1"), keys)
+    batches = [len(each) for each in (mask, members) if each is not None and each.ndim == 2]
+    if len({*batches}) > 1:
+        raise refused(ValueError, "groups", f"has {batches[1]} rows", f"{batches[0]}, as valid has")
+    shape = (batches[0], 1, length, keys) if batches else (length, keys)
+    result, seen = _hidden(out, dtype, shape)
+
+    shared = (
+        None if chunk is not None and mask is not None else _spans(length, before, causal, window, chunk, starts, 0)
+    )
+    for b, rows in enumerate(result[:, 0] if batches else result[None]):
+        its_mask, its_members = (each[b] if each is not None and each.ndim == 2 else each for each in (mask, members))
+        spans = shared
+        if spans is None:
+            first_valid = int(np.argmax(its_mask)) if its_mask is not None and its_mask.any() else 0
+            spans = _spans(length, before, causal, window, chunk, starts, first_valid)
+        values = None if its_mask is None else np.where(its_mask, seen, _lowest(rows.dtype)).astype(rows.dtype)
+        for row, first, last in zip(rows, spans.first.tolist(), spans.last.tolist(), strict=True):
+            row[first:last] = seen if values is None else values[first:last]
+        if its_members is not None:
+            _show_groups(rows, its_members, before, spans, seen, its_mask)
+    return result if out is None else out
+
+
+class _Spans(NamedTuple):
+    """The keys that each query sees, from `first` to before `last`; of a later key in its group, to before `end`."""
+
+    first: _Integers
+    last: _Integers
+    end: _Integers
+
+
+def _spans(
+    length: int,
+    past: int,
+    causal: bool,
+    window: int | None,
+    chunk: int | None,
+    starts: _Integers | None,
+    first_valid: int,
+) -> _Spans:
+    position = past + np.arange(length)
+    first, end = np.zeros(length, np.int64), np.full(length, past + length)
+    origin: Any = first_valid
+    if starts is not None:
+        origin = first = np.repeat(starts[:-1], np.diff(starts))
+        end = np.repeat(starts[1:], np.diff(starts))
+    if chunk is not None:
+        begin = origin + (position - origin) // chunk * chunk
+        first, end = np.maximum(first, begin), np.minimum(end, begin + chunk)
+    last = np.minimum(end, position + 1) if causal else end
+    if window is not None:
+        first = np.maximum(first, position - window + causal)
+        last = last if causal else np.minimum(last, position + window + 1)
+    return _Spans(first, last, end)
+
+
+def _show_groups(
+    rows: npt.NDArray[Any], groups: npt.NDArray[Any], past: int, spans: _Spans, seen: Any, valid: Any
+) -> None:
+    """Show each query the later tokens of its group."""
+    latest = {group: key for key, group in enumerate(groups.tolist()) if group >= 0}
+    for i, group in enumerate(groups[past:].tolist()):
+        last, end = int(spans.last[i]), min(int(spans.end[i]), latest.get(group, -1) + 1)
+        if end > last:
+            visible = groups[last:end] == group
+            if valid is not None:
+                visible &= valid[last:end]
+            rows[i, last:end][visible] = seen
+
+
+def _over_keys(name: str, array: npt.NDArray[Any], keys: int) -> npt.NDArray[Any]:
+    """An array over keys, of one or two axes, which no caller can change meanwhile."""
+    if array.ndim not in (1, 2) or array.shape[-1] != keys:
+        expected = f"[{keys}] or [B, {keys}]: one for each key, those of the past included"
+        raise refused(ValueError, name, f"has shape {list(array.shape)}", expected)
+    copy: npt.NDArray[Any] = array.copy()
+    return copy
+
+
+def _starts(cu_seqlens: npt.ArrayLike, length: int) -> _Integers:
+    starts = whole_numbers("cu_seqlens", cu_seqlens, "pass where sequences start")
+    if (
+        starts.ndim != 1
+        or not len(starts)
+        or starts[0] != 0
+        or starts[-1] != length
+        or (starts[1:] < starts[:-1]).any()
+    ):
+        expected = f"0, then values that never fall, then seq_len, {length}"
+        raise refused(
+            ValueError, "cu_seqlens", f"is {starts.tolist()}", expected, "of lengths, pass np.cumsum([0, *lengths])"
+        )
+    return starts.astype(np.int64)
+
+
+def _lowest(dtype: np.dtype[Any]) -> Any:
+    """What hides a key: False, or the lowest finite number."""
+    if dtype.name == "bfloat16":
+        return np.array(0xFF7F, np.uint16).view(dtype)[()]
+    return False if dtype == np.bool_ else np.finfo(dtype).min
+
+
+def _hidden(
+    out: npt.NDArray[Any] | None, dtype: npt.DTypeLike | None, shape: tuple[int, ...]
+) -> tuple[npt.NDArray[Any], Any]:
+    """The result, in which no key is visible yet, and the element of a visible one."""
+    try:
+        is_bool = (getattr(out, "dtype", np.bool_) if dtype is None else np.dtype(dtype)) == np.bool_
+    except TypeError:
+        is_bool = False  # the core says what is wrong with it
+    if not is_bool:
+        result: npt.NDArray[Any] = _core.output(out, dtype, shape)
+        result.fill(_lowest(result.dtype))
+        return result, result.dtype.type(0)
+    if out is None:
+        return np.zeros(shape, np.bool_), True
+    result = _core.array(out, "out", in_place=True)
+    if result.dtype != np.bool_:
+        raise refused(TypeError, "out", f"has dtype {result.dtype}", "bool", f"give dtype=np.{result.dtype}")
+    if result.shape != shape:
+        raise refused(ValueError, "out", f"has shape {list(result.shape)}", f"exactly {list(shape)}")
+    if not result.flags.writeable:
+        raise refused(ValueError, "out", "is read-only", "a writable array")
+    result.fill(False)
+    return result, True
