@@ -5,8 +5,9 @@
 made from its default configuration, and what it does is measured: the form of its tables, the pairing and the direction of
 its module's own rotation, which keys of the configuration change the width, whether it reads a rope mapping, the defaults,
 the types of its layers, and which part of a configuration is the language model. ``--check`` says what a release of
-transformers changes in that file. Both print what they could not measure: it belongs into written.json, by hand and with
-its source, whose fields replace those of measured.json. tests/peers compares tables, rotations and layers with the models.
+transformers changes in that file. Both print what they could not measure: it belongs into written.json, by hand and with its
+source, whose fields replace those of measured.json. token_positions.py measures how tokens are numbered. tests/peers compares
+tables, rotations and layers with the models.
 """
 
 from __future__ import annotations

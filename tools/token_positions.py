@@ -21,8 +21,10 @@ import sys
 import warnings
 from typing import Any
 
+from fastpe._config import tables
+
 STORED = pathlib.Path(__file__).parents[1] / "python" / "fastpe" / "_config" / "token_positions.json"
-ROTATED = json.loads((STORED.parent / "models.json").read_text("utf-8"))["models"]
+ROTATED = tables.table()["models"]
 # By hand, each with the lines that say so.
 FIRST = {"paligemma": 1}  # modeling_paligemma.py: "Paligemma positions are 1-indexed"
 LEFT_OUT = {
