@@ -10,9 +10,8 @@ import re
 import sys
 from typing import Any
 
-from benchmarks import chart, compare, page, record
+from benchmarks import chart, compare, page, record, root
 from benchmarks.harness import Effort
-from benchmarks.worker import root
 
 _description = """\
 Compares fastpe with NumPy, torch and onnxruntime: the same work in the same state. All take turns, and every answer is

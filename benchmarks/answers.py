@@ -104,6 +104,27 @@ def rotated(x: Array, positions: Array, *, interleaved: bool) -> Expected:
     return Expected(len(rows), exact)
 
 
+def _cubic(side: int, length: int) -> Array:
+    """The weights of the learned cells of an axis in each new one: cubic convolution, a = -3/4, as torch has it."""
+    place = (np.arange(length) + 0.5) * side / length - 0.5
+    weights = np.zeros((length, side))
+    for tap in range(-1, 3):
+        cell = np.floor(place) + tap
+        x = abs(cell - place)
+        near, far = 1.25 * x**3 - 2.25 * x**2 + 1, -0.75 * (x**3 - 5 * x**2 + 8 * x - 4)
+        inside = np.clip(cell, 0, side - 1).astype(int)
+        np.add.at(weights, (np.arange(length), inside), np.where(x <= 1, near, far))
+    return weights
+
+
+def resized(table: Array, side: int, shape: tuple[int, int]) -> Expected:
+    """A learned grid of a square, its cells row by row, in mode "bicubic"."""
+    grid = table.reshape(side, side, -1).astype(np.float64)
+    cells = np.einsum("ih,jw,hwc->ijc", _cubic(side, shape[0]), _cubic(side, shape[1]), grid, optimize=True)
+    rows = cells.reshape(-1, table.shape[-1])
+    return Expected(len(rows), lambda chosen: rows[chosen])
+
+
 def tables(positions: Array, columns: int, *, copies: int = 1, absolute: float) -> Check:
     """Cosines and sines in two arrays, with so many copies of them side by side."""
 

@@ -15,9 +15,19 @@ from typing import Any
 import numpy as np
 
 import fastpe
-from benchmarks.answers import Check, added, embeddings, encoded, equals, float32_angles, rotated, tables
+from benchmarks.answers import Check, added, embeddings, encoded, equals, float32_angles, resized, rotated, tables
 from benchmarks.harness import Array, Bar, Case, Contender, Shape
-from benchmarks.rivals import both, frequencies, host_loop, module, new_encoding, new_tables, onnx_rotate, steps
+from benchmarks.rivals import (
+    both,
+    frequencies,
+    host_loop,
+    interpolate,
+    module,
+    new_encoding,
+    new_tables,
+    onnx_rotate,
+    steps,
+)
 
 _exact = 2e-15  # what fastpe promises before the one rounding, and the error of the reference
 _rounded = 2.0**-25  # an encoding that was rounded to float32
@@ -219,8 +229,16 @@ def _rotate(shape: Shape, *, array: Array, interleaved: bool, seq_axis: int) -> 
     cosines, sines = (table[:, None] if seq_axis == -3 else table for table in rope.tables(length))
     x, out = before.copy(), _zeros(*shape)
     if array == "given":
-        yield _own("rotate(x, out=out, seq_axis=-2)", check, x=x, out=out, rotate=rope.rotate)
-        yield from onnx_rotate(before, cosines, sines, check, interleaved=interleaved)
+        names = {"x": x, "out": out, "seq_axis": seq_axis}
+        yield _own("rotate(x, out=out, seq_axis=seq_axis)", check, rotate=rope.rotate, **names)
+        changed = {"x": before.copy(), "seq_axis": seq_axis, "rotate_": rope.rotate_}
+        in_place = _own("rotate_(x, seq_axis=seq_axis)", check, **changed)
+        yield dataclasses.replace(in_place, name="in place", kind="reference")
+        copied = {"x": before.copy(), "out": np.zeros_like(before), "copyto": np.copyto}
+        work = steps("copyto(out, x)", "out")
+        yield Contender(name="np.copyto", work=work, names=copied, check=equals(before), kind="limit")
+        if seq_axis == -2:
+            yield from onnx_rotate(before, cosines, sines, check, interleaved=interleaved)
     else:
         yield _own("rotate_(x, seq_axis=seq_axis)", check, x=x, seq_axis=seq_axis, rotate_=rope.rotate_)
         yield from both(check, **_idiom(before, cosines, sines, interleaved=interleaved))
@@ -285,6 +303,16 @@ def _table_row(shape: Shape, *, form: str) -> Iterator[Contender]:
     yield from both(check(absolute=float32_angles(np.array([position]))), steps(*work, "(cos, sin)"), **values)
 
 
+def _resize(shape: Shape) -> Iterator[Contender]:
+    """A square grid of DINOv2 for images that are no square; for torch in the order in which it is resized there."""
+    side, *new, columns = shape
+    table = embeddings((side * side, columns))
+    expected = resized(table, side, (new[0], new[1]))
+    names = {"resize_table": fastpe.resize_table, "table": table, "shape": new}
+    yield _own('resize_table(table, shape, mode="bicubic")', expected.within(_exact), **names)
+    yield from interpolate(table, side, new, expected.within(1e-4))
+
+
 def _encode_case(
     length: int, width: int, array: Array, *bars: Bar, encoding: Any = "computed", first: bool = False
 ) -> Case:
@@ -335,6 +363,9 @@ def all_cases() -> list[Case]:
     scattered = numpy(2.5, 2.5, "NumPy's passes move only 1.7 times as many bytes")
     rotated_pairs = numpy(8, 8, "NumPy takes only 8 to 9 times as long as x + 1")
     heads, batch_of_heads, table = (1, 32, 2048, 128), (8, 32, 512, 128), "against a table"
+    grid, resizes = "resize_table [37 x 37, 1024] to 24 x 18", (37, 24, 18, 1024)
+    resized_grid = Case("grids", grid, "new", "against a table", resizes, _resize, [Bar(["torch"], 3, 3)])
+    copying, turning = (Bar([name], 0.77, 0.77) for name in ("np.copyto", "in place"))  # the longer of the two
     qk, chunk = "rotate_ q [1, 32, 1, 128] and k [1, 8, 1, 128]", "add_ [1, 10, 560] at position 10^7"
     split = "rotate [512, 32, 128] out of [512, 6144], interleaved"
     token, tokens, large = "add_ one token [1, 1, 768]", "add_ 64 tokens [64, 1, 1024]", "tables(131072), d = 128"
@@ -377,12 +408,14 @@ def all_cases() -> list[Case]:
         _hidden(_rotate_case(batch_of_heads, "interleaved", incremented, rotated_pairs)),
         _hidden(_rotate_case((1, 2048, 32, 128), "halves", incremented, seq_axis=-3)),
         _hidden(Case("rotate", tree, "in place", "kept", (1, 32, 64, 128), _rotate_scattered, [run])),
-        _rotate_case(heads, "halves", onnx, array="given"),
+        _rotate_case(heads, "halves", onnx, copying, array="given"),
         _hidden(_rotate_case(heads, "interleaved", onnx, array="given")),
+        _hidden(_rotate_case((128, 16, 64), "halves", turning, array="given", seq_axis=-3)),
         Case("rotate", split, "given", "computed", (512, 32, 128), _rotate_columns, [Bar(["C loop"], 1.5, 2)]),
         Case("decode", qk, "in place", "kept", (1, 32, 1, 128), _decode_rotation, [numpy(8, 8)]),
         _shown(Case("tables", "tables(4096), d = 128", "new", "computed", (4096, 128), _tables, [numpy(2.8, 4.5)])),
         _hidden(Case("tables", large, "new", "computed", (131_072, 128), _tables, [numpy(2.2, 3.5)])),
         Case("decode", row("halves"), "given", "computed", (1, 128), halves, [numpy(2, 2)]),
         _hidden(Case("decode", row("tile"), "given", "computed", (1, 128), tile, [numpy(2, 2)])),
+        resized_grid,
     ]

@@ -18,10 +18,11 @@ import tempfile
 import time
 from collections.abc import Iterator
 
+from benchmarks import root
 from benchmarks.harness import Effort
 from benchmarks.page import seconds_text, table
 from benchmarks.record import Others, progress
-from benchmarks.worker import Ask, Setting, WorkerError, root, settings, worker
+from benchmarks.worker import Ask, Setting, WorkerError, settings, worker
 
 _effort = Effort(rounds=9, batch_seconds=0.003, contender_seconds=0.15)
 # Where arrays lie in memory is another matter in each process.

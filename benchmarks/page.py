@@ -7,10 +7,10 @@ import statistics
 import textwrap
 from collections.abc import Iterable, Sequence
 
+from benchmarks import root
 from benchmarks.cases import all_cases
 from benchmarks.harness import Case, Figure
 from benchmarks.record import Record
-from benchmarks.worker import root
 
 begin_mark, end_mark = "<!-- written by python -m benchmarks report: begin -->", "<!-- end -->"
 _no_gain = 1.1  # as the page says
@@ -131,6 +131,7 @@ def _fresh(record: Record) -> str:
 def _spread(rows: Sequence[CaseRows]) -> str:
     """Of the ratios, said once: half of what lies between the quartiles."""
     shares = sorted((figure.high - figure.low) / figure.times / 2 for row in rows for figure in row.alternatives)
+    shares = shares or [0.0]  # where only bars were asked for
     return f"±{statistics.median(shares):.0%} of the one shown, or ±{shares[-1]:.0%} in the row that varies most"
 
 
@@ -140,7 +141,8 @@ _page = """\
 fastpe makes sinusoidal positional encodings and rotary embeddings on the CPU. `encode(L, d)` and `tables(L)` make the sines and
 cosines of L positions: one array of d columns, or two arrays. `add_` and `add` add them to embeddings [batch, L, d]. `embed`
 gathers the embeddings of token ids, scales them, and adds. `rotate_` and `rotate` rotate queries or keys [batch, heads, L, d],
-with columns paired in halves or interleaved. A name with `_` changes its array in place. Arrays are float32 unless said otherwise.
+with columns paired in halves or interleaved. `resize_table` resizes a learned grid of positions. A name with `_` changes its
+array in place. Arrays are float32 unless said otherwise.
 
 {table}
 
@@ -169,7 +171,7 @@ Measured on:
 ## How near to memory
 
 The speed of fastpe, with one thread and with all, divided by that of code which only writes the array (`np.full`, `out.fill`,
-which always have one thread) or changes it (`x + 1`):
+`np.copyto`, which always have one thread) or changes it (`x + 1`):
 
 {limits}
 

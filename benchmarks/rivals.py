@@ -23,9 +23,9 @@ from typing import Any
 import numpy as np
 
 import fastpe
+from benchmarks import root
 from benchmarks.answers import Array, Check
 from benchmarks.harness import Contender
-from benchmarks.worker import root
 
 _threads = fastpe.show_config("dicts")["threads"]
 
@@ -121,6 +121,22 @@ def onnx_rotate(x: Array, cosines: Array, sines: Array, check: Check, *, interle
     binding.bind_ortvalue_output("y", y)
     names = {"run": session.run_with_iobinding, "binding": binding, "arrays": arrays}
     yield Contender(name="onnxruntime", work=steps("run(binding)", "arrays[-1]"), names=names, check=check)
+
+
+def interpolate(table: Array, side: int, shape: list[int], check: Check) -> Iterator[Contender]:
+    """torch's own function, of a grid [1, columns, height, width] without gaps."""
+    torch = module("torch")
+    if torch is None:
+        return
+    torch.set_num_threads(_threads)
+    columns = table.shape[-1]
+    grid = _tensor(np.ascontiguousarray(table.T.reshape(1, columns, side, side)))
+    names = {"resize": torch.nn.functional.interpolate, "grid": grid, "shape": shape}
+
+    def checked(answer: Any) -> float:
+        return check(answer[0].flatten(1).T)
+
+    yield Contender(name="torch", work='resize(grid, size=shape, mode="bicubic")', names=names, check=checked)
 
 
 @functools.cache

@@ -15,7 +15,7 @@ import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 
-root = pathlib.Path(__file__).parent.parent
+from benchmarks import root
 
 
 @dataclasses.dataclass(frozen=True)
