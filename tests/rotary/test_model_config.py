@@ -67,6 +67,7 @@ def test_parts_have_their_place_and_their_type() -> None:
             None,
         ),
         ({"hidden_size": 8}, [], None),
+        ({"model_type": "llava"}, None, None),
     ],
     ids=lambda each: str(each)[:60],
 )

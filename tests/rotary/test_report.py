@@ -80,6 +80,8 @@ MODELS: list[tuple[dict[str, Any], str]] = [
         "mpt", "xlnet", "vit_mae", "detr", "sam_prompt_encoder")),
     *(({"model_type": name}, "model: adds ids") for name in ("bert", "gpt2", "roberta", "opt", "mpnet", "deberta")),
     ({"model_type": "deberta-v2", "position_biased_input": False}, "model: adds ids"),
+    ({"model_type": "deberta-v2", "position_biased_input": False, "position_buckets": 256, "max_relative_positions": -1},
+        "model: adds ids"),
     ({"model_type": "musicgen", "decoder": {}}, "text: adds"),
     ({"model_type": "mamba"}, "model: nothing"),
     ({"model_type": "vision-encoder-decoder", "encoder": {"model_type": "vit"}, "decoder": {"model_type": "trocr",

@@ -141,7 +141,12 @@ class ModelConfig:
     @property
     def text(self) -> "ModelConfig | None":
         """The part that is a language model, or this one."""
-        return None if self is self.vision or self is self.audio else self._levels[-1]
+        if self is self.vision or self is self.audio:
+            return None
+        try:
+            return self._levels[-1]
+        except ValueError:  # the part that its type keeps it in is missing
+            return None
 
     @property
     def vision(self) -> "ModelConfig | None":

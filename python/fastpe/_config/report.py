@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -109,11 +109,9 @@ class _Writer:
         if config.model_type is None and (other := other_file(config._json)):
             self._not_known.append(f"the file {other}: give the config.json of the same model")
             return None
-        try:
-            text = config.text
-        except ValueError as error:
-            self._not_known.append(str(error))
-            text = None
+        text = config.text
+        if text is None and config not in (config.vision, config.audio):
+            self._not_known.append(f"text: {_error_of(lambda: config._levels)}")
         if text is not None:
             self._language_model(text, "config", "text" if config.parts else "model")
         for place, part in config.parts.items():
@@ -389,6 +387,14 @@ def _quiet(call: str, config: ModelConfig, **names: Any) -> Any:
         return _run(call, config, names)
     except (TypeError, ValueError):
         return None
+
+
+def _error_of(call: Callable[[], Any]) -> str:
+    try:
+        call()
+    except ValueError as error:
+        return str(error)
+    return ""
 
 
 def _names_argument(call: str, config: ModelConfig, argument: str) -> bool:

@@ -160,7 +160,7 @@ def use_of(model_type: str, config: Json | None = None) -> str:
     """
     data = table()
     if (config or {}).get("position_biased_input") is False:
-        return "it adds no table, but a bias to the scores, by buckets of relative positions"
+        return f"it adds no table, but {_of_deberta(config or {})} to the scores"
     if model_type in data["sinusoids"]:
         note = data["sinusoids"].get(model_type, {}).get("note", "")
         return f"use fastpe.PositionalEncoding.from_config(config){f' for {note}' if note else ''}"
@@ -172,6 +172,16 @@ def use_of(model_type: str, config: Json | None = None) -> str:
     if model_type in data["biases"]:
         return f"it adds a bias to the scores: {data['biases'][model_type]}"
     return ""
+
+
+def _of_deberta(config: Json) -> str:
+    """What DeBERTa's files, of which all published ones add no table, have in its place."""
+    keys = ("position_buckets", "max_relative_positions", "max_position_embeddings")
+    buckets, *lengths = (value if type(value) is int else 0 for value in map(config.get, keys))
+    longest = next((length for length in lengths if length > 0), 512)
+    if not 4 <= buckets < longest:
+        return "what it learned of relative positions"
+    return f"learned rows of fastpe.deberta_buckets(query - key, num_buckets={buckets}, max_position={longest})"
 
 
 def other_models(config: Json) -> str:
