@@ -141,15 +141,16 @@ def test_numbers_of_every_dtype_and_stride_mean_the_same(dtype: str, step: int) 
     assert_same_bits(fastpe.encode(taken(positions), 6, dtype=np.float64), expected)
     assert_same_bits(fastpe.encode(taken([positions] * 2), 6, dtype=np.float64), np.stack([expected] * 2))
     sequences = np.stack([expected, expected[::-1]])
+    assert_same_bits(fastpe.add(np.zeros((7, 1, 6)), positions=taken(positions)[:, None]), expected[:, None])
     assert_same_bits(fastpe.add(np.zeros((2, 7, 6)), positions=taken([positions, positions[::-1]])), sequences)
     if np.dtype(dtype).kind == "f":
         return
     ids, rows = np.minimum(positions, 69_999).clip(0), np.arange(70_000.0)[:, None]
     assert_same_bits(fastpe.embed(taken(ids), rows, alpha=0.0), rows[ids])
     x, lengths = np.zeros((3, 130, 2)), np.minimum([129, 0, 3], min(int(limits.max), 130))
-    for name, counts in (("lengths", lengths), ("offset", lengths)):
-        given: Any = {name: taken(counts)}
-        assert_same_bits(fastpe.add(x, **given), fastpe.add(x, **{name: counts.tolist()}))
+    for name, count in (("lengths", 130), ("offset", 130), ("offset", 1)):
+        given: Any = {name: taken(lengths)}
+        assert_same_bits(fastpe.add(x[:, :count], **given), fastpe.add(x[:, :count], **{name: lengths.tolist()}))
     starts = np.array([0, 5, 5, 127])
     assert_same_bits(
         fastpe.add(x[0, :127], cu_seqlens=taken(starts)), fastpe.add(x[0, :127], cu_seqlens=starts.tolist())

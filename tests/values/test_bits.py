@@ -14,7 +14,7 @@ import pytest
 import fastpe
 from fastpe import _core
 
-from ..oracles.reference import DTYPES, FOREIGN, assert_same_bits, needs_64_bits, values
+from ..oracles.reference import DTYPES, assert_same_bits, needs_64_bits, values
 
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
@@ -71,17 +71,6 @@ def test_two_threads_really_run() -> None:
 
 
 # ---- call patterns
-
-
-@pytest.mark.parametrize(
-    "type_name", ["i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f4", "f8", f"{FOREIGN}i4", f"{FOREIGN}f8"]
-)
-def test_the_type_of_a_position_does_not_matter(type_name: str) -> None:
-    expected = fastpe.encode(120, 34)
-    assert_same_bits(fastpe.encode(np.arange(120).astype(type_name), 34), expected)
-    assert_same_bits(fastpe.encode(np.arange(120).astype(type_name)[::2], 34), expected[::2])
-    x = np.zeros((120, 34), np.float32)
-    assert_same_bits(fastpe.add_(x, positions=np.arange(120).astype(type_name)), fastpe.add(np.zeros_like(x)))
 
 
 @pytest.mark.usefixtures("instruction_set")
