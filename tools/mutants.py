@@ -120,8 +120,9 @@ def _take_over(old: Any, new: Any, module: str) -> None:
                 function.__kwdefaults__ = its_other.__kwdefaults__
             getattr(value, "cache_clear", lambda: None)()
         elif isinstance(value, dict) and isinstance(other, dict) and not name.startswith("__"):
-            value.clear()
-            value.update(other)
+            if value is not other and not any(map(callable, value.values())):
+                value.clear()
+                value.update(other)
         elif isinstance(value, (int, float, str, tuple, frozenset, re.Pattern)) and not name.startswith("__"):
             with contextlib.suppress(TypeError):
                 old[name] = other

@@ -108,6 +108,45 @@ def test_learned_tables_may_have_an_axis_of_length_1(axis: int) -> None:
     assert_same_bits(fastpe.add(x[0, :1], table=table[None, :1]), x[0, :1] + table[:1])
 
 
+@pytest.mark.parametrize("placed", ["offset", "positions"])
+@pytest.mark.parametrize("valid", ["", "lengths", "valid"])
+@pytest.mark.parametrize("convention", ["vaswani", "fairseq"])
+def test_one_row_of_each_sequence(convention: str, valid: str, placed: str) -> None:
+    """Decoding: as many sequences as are done in several parts, each as in a call of its own."""
+    rng, count = np.random.default_rng(9), 300
+    encoding = fastpe.PositionalEncoding(WIDTH, convention=convention, max_len=200)
+    encoding.warm_up()
+    given: dict[str, Any] = {placed: rng.integers(0, 150, count if placed == "offset" else (count, 1))}
+    given |= {valid: rng.integers(0, 2, count if valid == "lengths" else (count, 1))} if valid else {}
+    x, ids = values((count, 1, WIDTH), np.dtype(np.float32), seed=9), np.arange(count)[:, None] % 50
+    rope = ROPE if convention == "vaswani" else fastpe.RotaryEmbedding(WIDTH, interleaved=True, max_len=200)
+    calls: list[Callable[..., Array]] = [
+        lambda at, **given: encoding.add(x[at], **given),
+        lambda at, **given: encoding.embed(ids[at], x[:, 0], **given),
+        lambda at, **given: rope.rotate(np.stack([x[at]] * 2, 1), seq_axis=-2, **given),
+        lambda at, **given: fastpe.add(x[at], table=x[:, 0], **given),
+    ]
+    for call in calls:
+        each = [
+            call(slice(b, b + 1), **{name: value[b : b + 1] for name, value in given.items()}) for b in range(count)
+        ]
+        assert_same_bits(call(slice(None), **given), np.concatenate(each))
+
+
+@pytest.mark.parametrize("max_len", [0, 40])
+def test_one_position_for_all_rows(max_len: int) -> None:
+    encoding, position = fastpe.PositionalEncoding(WIDTH, max_len=max_len), np.broadcast_to(np.int64(7), 30)
+    x, plain = values((1, 30, WIDTH), np.dtype(np.float32), seed=1), np.full(30, 7)
+    for valid in (None, np.arange(30) % 4 > 1):
+        for _ in range(2):
+            found = encoding.encode(position, valid=valid)
+            assert_same_bits(found, encoding.encode(plain, valid=valid))
+            assert_same_bits(
+                encoding.add(x, positions=position, valid=valid), encoding.add(x, positions=plain, valid=valid)
+            )
+    assert_same_bits(encoding.encode(position), np.repeat(encoding.encode([7]), 30, 0))
+
+
 @pytest.mark.parametrize("placed", ["offset", "valid", "positions"])
 def test_columns_that_lie_far_apart(placed: str) -> None:
     """So many that one call of the core does a part of them: rows are made, then read, or learned."""

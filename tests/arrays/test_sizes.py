@@ -33,8 +33,10 @@ def numbers(*shape: int) -> Array:
     return np.resize(np.random.default_rng(len(shape)).standard_normal(9973).astype(np.float32), shape)
 
 
-def placed(shape: tuple[int, ...], step: int) -> Array:
-    return np.zeros((*shape[:-1], shape[-1] * step), np.float32)[..., ::step]
+def placed(shape: tuple[int, ...], step: int) -> tuple[Array, Array]:
+    """An array, and the memory behind it, where as many sequences again would begin."""
+    memory = np.zeros((shape[0] + 20, *shape[1:-1], shape[-1] * step), np.float32)
+    return memory[: shape[0], ..., ::step], memory[shape[0] :]
 
 
 def rows_of(shape: tuple[int, ...], placement: str) -> tuple[dict[str, Any], Array, Array]:
@@ -61,12 +63,13 @@ def rows_of(shape: tuple[int, ...], placement: str) -> tuple[dict[str, Any], Arr
 def test_sums(shape: tuple[int, ...], step: int, placement: str, threads: int) -> None:
     x, (given, indices, valid) = numbers(*shape), rows_of(shape, placement)
     table = numbers(shape[1] + 50, shape[2])
-    found = placed(shape, step)
+    found, behind = placed(shape, step)
     for learned, rows in ((table, table), (None, fastpe.encode(len(table), shape[2]))):
         found[...] = x
         expected = added(x, rows[indices], valid)
         fastpe.add_(found, table=learned, num_threads=threads, **given)
         assert_same_bits(np.ascontiguousarray(found), expected)
+    assert not behind.any()
 
 
 @cases("", "offsets", "positions", "valid")
@@ -74,7 +77,7 @@ def test_rotations(shape: tuple[int, ...], step: int, placement: str, threads: i
     x, (given, indices, valid) = numbers(*shape), rows_of(shape, placement)
     half, interleaved = shape[2] // 2 - 1, shape[2] % 2 == 0
     cos, sin = (numbers(shape[1] + 50, half + more)[:, :half].copy() for more in (0, 1))
-    out = placed(shape, step)
+    out, behind = placed(shape, step)
     fastpe.rotate_by_tables(
         x,
         out=out,
@@ -88,6 +91,7 @@ def test_rotations(shape: tuple[int, ...], step: int, placement: str, threads: i
     )
     expected = rotated(x, (cos[indices], sin[indices]), valid, interleaved=interleaved)
     assert_same_bits(np.ascontiguousarray(out), expected)
+    assert not behind.any()
 
 
 def test_positions_are_checked_behind_the_first_million() -> None:

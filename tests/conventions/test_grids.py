@@ -104,6 +104,11 @@ def test_an_offset_is_added_before_a_spacing_and_divides_nothing() -> None:
     points = np.array([[[1.5], [2.5], [3.5], [4.5]]]) / (4 + 1e-6)
     expected = fastpe.encode_coordinates(points, 4, convention=mine)
     assert_same_bits(fastpe.encode_grid((4,), 4, convention=divided), expected[0])
+    points = np.array([[[3.0], [5.0], [7.0], [9.0]]]) / (8 + 1e-6)
+    assert_same_bits(
+        fastpe.encode_grid((4,), 4, convention=divided, spacing=2.0),
+        fastpe.encode_coordinates(points, 4, convention=mine)[0],
+    )
 
 
 def test_the_input_comes_where_the_convention_has_it() -> None:

@@ -56,7 +56,7 @@ REFUSED: Refused = {
     (TypeError, "valid"): ["grid(convention='detr', valid=np.ones((2, 3)))"],
     (ValueError, "valid"): [
         "grid(convention='detr', valid=[[2, 1, 0]] * 2)",
-        "grid(convention='detr', valid=np.ones((3, 2), bool))",
+        *each("grid(convention='detr', valid=np.ones({}, bool))", "(3, 2) | (2, 2, 2, 3)"),
     ],
     (ValueError, "class_tokens"): ["grid(class_tokens=-1)"],
     (ValueError, "class_tokens channels_first"): ["grid(class_tokens=1, channels_first=True)"],

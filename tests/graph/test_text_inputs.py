@@ -38,6 +38,7 @@ CASES = [
     # The text behind a video begins behind its last time.
     Case("qwen2_vl", "02220", ("01234", "01114", "01114"), 0, videos=[[3, 2, 2]]),
     Case("qwen2_5_vl", "0222200", ("01369ab", "01111ab", "01111ab"), 5, videos=[[4, 2, 2]], seconds=[0.7]),
+    Case("qwen2_5_vl", "0222200", ("0111123",) * 3, -3, videos=[[4, 2, 2]], seconds=[0]),
     Case("qwen3_vl", "02200220", ("01134557", "01134557", "01234567"), 0, videos=[[2, 2, 4]]),
     Case("ernie4_5_vl_moe", "0220", ("0123", "0113", "0113"), 0, videos=[[4, 2, 2]]),
     Case("hy_v4_vl", "022222200", ("011144478", "011144478", "012345678"), 0, videos=[[2, 2, 4]]),
@@ -52,6 +53,12 @@ CASES = [
     Case("qwen3_omni_moe", "0033000233200001100", ("01234567789abcdeegh", "01234567787abcdeegh",
         "01234567787abcdefgh"), -1, images=[[1, 2, 4]], videos=[[2, 2, 2]], seconds=0.08,
         config={"position_id_per_seconds": 25}),
+    # Text goes on behind the last token, which is one of audio here.
+    Case("qwen2_5_omni", "002230000", ("001612234", "001112234", "001112234"), -2, videos=[[2, 2, 2]], seconds=[2.5],
+        config={"position_id_per_seconds": 2}),
+    # Three slices fill no rectangle of two columns.
+    Case("minicpmv4_7", "0041111451145114451140", ("0122222222222222222229", "0112222322222222222229",
+        "0112727822334455866779"), -12, images=[[8, 8], [4, 8], [4, 8], [4, 8]]),
     # An image with two lines of two slices each.
     Case("minicpmv4_7", "004111145114511445111451140", ("012222222222222222222222227", "011223342222222223333333337",
         "011252562233445562234444557"), -19, images=[[8, 8], [4, 8], [4, 8], [4, 12], [4, 8]]),
@@ -101,6 +108,13 @@ def test_padding_is_not_counted(case: Case) -> None:
     for row, mask in enumerate(masks):
         np.testing.assert_array_equal(ids[:, row, mask[0]], alone[:, 0])
         assert len({*ids[:, row, ~mask[0]].ravel().tolist()}) == 1
+
+
+def test_cells_of_a_whole_image_are_rounded_as_torch_does() -> None:
+    """torch.linspace(0, 31, 15).round(), which counts its second half from the end."""
+    tokens = tokens_of("04" + "1" * 15 + "45" + "1" * 16 + "445" + "1" * 16 + "4")
+    ids, _ = numbered("minicpmv4_7", tokens, image_grid_thw=[[60, 4], [64, 4], [64, 4]])
+    assert (ids[1, 0, 2:17] - 1).tolist() == [0, 2, 4, 7, 9, 11, 13, 16, 18, 20, 22, 24, 27, 29, 31]
 
 
 def test_times_that_are_not_cut_off() -> None:

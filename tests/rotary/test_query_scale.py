@@ -43,6 +43,7 @@ def test_each_value_is_its_formula_rounded_once() -> None:
         ({"model_type": "llama", "rope_scaling": {**YARN, "mscale_all_dim": 1.0}}, None),  # not in its attention
         ({**DEEPSEEK, "rope_scaling": {**YARN, "mscale": 1.0}}, 5),
         ({"model_type": "deepseek_v3"}, None),
+        ({**DEEPSEEK, "rope_scaling": {**YARN, "factor": 0.5, "mscale": 1.0, "mscale_all_dim": 1.0}}, None),
         (LLAMA_4, 0),
         ({**LLAMA_4, "attn_temperature_tuning": False}, None),
         ({**LLAMA_4, "no_rope_layers": [1, 1, 1, 1]}, None),
