@@ -111,7 +111,7 @@ def test_learned_tables_may_have_an_axis_of_length_1(axis: int) -> None:
 @pytest.mark.parametrize("placed", ["offset", "positions"])
 @pytest.mark.parametrize("valid", ["", "lengths", "valid"])
 @pytest.mark.parametrize("convention", ["vaswani", "fairseq"])
-def test_one_row_of_each_sequence(convention: str, valid: str, placed: str) -> None:
+def test_one_row_of_each_sequence(convention: Any, valid: str, placed: str) -> None:
     """Decoding: as many sequences as are done in several parts, each as in a call of its own."""
     rng, count = np.random.default_rng(9), 300
     encoding = fastpe.PositionalEncoding(WIDTH, convention=convention, max_len=200)
@@ -119,6 +119,9 @@ def test_one_row_of_each_sequence(convention: str, valid: str, placed: str) -> N
     given: dict[str, Any] = {placed: rng.integers(0, 150, count if placed == "offset" else (count, 1))}
     given |= {valid: rng.integers(0, 2, count if valid == "lengths" else (count, 1))} if valid else {}
     x, ids = values((count, 1, WIDTH), np.dtype(np.float32), seed=9), np.arange(count)[:, None] % 50
+    if placed == "offset" and not valid:
+        rows = encoding.encode(encoding.convention.first_position + given["offset"])
+        assert_same_bits(encoding.add(x, **given), x + rows[:, None])
     rope = ROPE if convention == "vaswani" else fastpe.RotaryEmbedding(WIDTH, interleaved=True, max_len=200)
     calls: list[Callable[..., Array]] = [
         lambda at, **given: encoding.add(x[at], **given),
@@ -147,8 +150,9 @@ def test_one_position_for_all_rows(max_len: int) -> None:
     assert_same_bits(encoding.encode(position), np.repeat(encoding.encode([7]), 30, 0))
 
 
+@pytest.mark.parametrize("step", [1, 2])
 @pytest.mark.parametrize("placed", ["offset", "valid", "positions"])
-def test_columns_that_lie_far_apart(placed: str) -> None:
+def test_columns_that_lie_far_apart(placed: str, step: int) -> None:
     """So many that one call of the core does a part of them: rows are made, then read, or learned."""
     rng, length, width = np.random.default_rng(6), 70, 2100
     given = {"offset": [3, 80], "valid": rng.random((2, length)) < 0.6, "positions": rng.integers(0, 150, (2, length))}
@@ -156,11 +160,13 @@ def test_columns_that_lie_far_apart(placed: str) -> None:
     x, table = (values(shape, np.dtype(np.float32), seed=6) for shape in ((2, length, width), (150, width)))
     encoder = fastpe.PositionalEncoding(width, max_len=150)
     memory = np.zeros((2, width, 1100), np.float32)
-    apart = memory[..., :length].swapaxes(1, 2)
+    apart = memory[..., : length * step : step].swapaxes(1, 2)
     calls: list[dict[str, Any]] = [{}, {}, {"table": table}]
     for options in calls:
         apart[...] = x
-        assert_same_bits(encoder.add_(apart, num_threads=2, **where, **options), encoder.add(x, **where, **options))
+        expected = encoder.add(x, **where, **options)
+        assert_same_bits(encoder.add_(apart, num_threads=2, **where, **options), expected)
+        assert_same_bits(encoder.add(x, out=apart, **where, **options), expected)
     positions = where.pop("positions", length)
     assert_same_bits(encoder.encode(positions, out=apart, **where), encoder.encode(positions, **where))
-    assert not memory[..., length:].any()
+    assert not memory[..., length * step :].any()

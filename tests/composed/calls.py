@@ -68,7 +68,7 @@ class Draw:
     def place(
         self, shape: tuple[int, ...], dtype: Any, *, axis: int | None = None, aligned: bool = True, plain: bool = False
     ) -> Place:
-        """Contiguous; columns first; or transposed, reversed, with gaps and, unless `aligned`, between the addresses of its dtype.
+        """Contiguous; columns first; heads inside of the sequence; or transposed, reversed, with gaps and, unless `aligned`, between the addresses of its dtype.
 
         `axis` is where the last axis but one goes.
         """
@@ -76,12 +76,14 @@ class Draw:
         kind = (
             "contiguous"
             if plain
-            else self.pick(["contiguous", "contiguous", "columns", "columns", "any", "any", self.order])
+            else self.pick(["contiguous", "contiguous", "columns", "columns", "inside", "any", "any", self.order])
         )
         self.order = kind  # arrays of one call often have the same
         if kind == "columns":
             order[-2:] = order[:-3:-1]
             lines = self.pick([1, 1, 1024 if math.prod(shape) < 2**15 else 1])
+        elif kind == "inside":  # heads inside of the sequence
+            order = [*order[:1], *order[-2:-1], *order[1:-2], *order[-1:]] if len(shape) > 2 else order
         elif kind == "any":
             order = self.pick([*itertools.permutations(order)]) if len(shape) < 5 else order
             steps = [self.pick([1, 1, -1, 2, -3]) for _ in shape]

@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Every order of the elements of each array, with those of the others: the values are those of contiguous arrays."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import fastpe
+
+from ..oracles.reference import DTYPES, Array, assert_same_bits
+
+ORDERS: dict[str, Callable[[Array], Array]] = {  # memory of the shape of [B, H, L, C], with other axes
+    "rows": lambda x: x.copy(),
+    "columns": lambda x: x.swapaxes(2, 3).copy().swapaxes(2, 3),
+    "columns far apart": lambda x: np.pad(x.swapaxes(2, 3), [(0, 0)] * 3 + [(0, 1024 - x.shape[2])])[..., : x.shape[2]].swapaxes(2, 3),
+    "gaps": lambda x: np.repeat(x, 2, -1)[..., ::2],
+    "inside": lambda x: x.swapaxes(1, 2).copy().swapaxes(1, 2),
+}  # fmt: skip
+of_all_orders = pytest.mark.parametrize("orders", [*itertools.product(ORDERS, ORDERS)], ids="-".join)
+sizes = pytest.mark.parametrize(
+    ("length", "pairs", "dtype"), [(20, 21, DTYPES[0]), (256, 5, DTYPES[1]), (70, 19, DTYPES[2])]
+)
+VALID = {"lengths": [3, 17]}
+
+
+def numbers(shape: tuple[int, ...], dtype: Any) -> Array:
+    return np.random.default_rng(len(shape)).standard_normal(shape).astype(dtype)
+
+
+@sizes
+@of_all_orders
+def test_rotations(orders: tuple[str, str], length: int, pairs: int, dtype: np.dtype[Any]) -> None:
+    first, second = (ORDERS[order] for order in orders)
+    some = 1.0 / np.arange(1.0, pairs + 1) * (np.arange(pairs) % 7 > 1)  # some pairs of frequency 0
+    for interleaved, more, frequencies, given in itertools.product([False, True], [0, 3], [None, some], [{}, VALID]):
+        options: dict[str, Any] = {"interleaved": interleaved, "head_dim": 2 * pairs + more, "frequencies": frequencies}
+        rope = fastpe.RotaryEmbedding(2 * pairs, **options, max_len=length * (len(given) + more > 0))
+        x = numbers((2, 3, length, 2 * pairs + more), dtype)
+        expected = rope.rotate(x, seq_axis=2, **given)
+        out = second(np.zeros_like(x))
+        assert rope.rotate(first(x), out=out, seq_axis=2, **given) is out
+        assert_same_bits(out.copy(), expected)
+        q, k = rope.rotate_(first(x), second(x[:, :2]), seq_axis=2, **given)
+        assert_same_bits(q.copy(), expected)
+        assert_same_bits(k.copy(), expected[:, :2])
+
+
+@sizes
+@of_all_orders
+def test_sums(orders: tuple[str, str], length: int, pairs: int, dtype: np.dtype[Any]) -> None:
+    first, second = (ORDERS[order] for order in orders)
+    encoding = fastpe.PositionalEncoding(2 * pairs)
+    x, table = numbers((2, 3, length, 2 * pairs), dtype), numbers((length, 2 * pairs), dtype)
+    ids = np.arange(6 * length).reshape(2, 3, length) % length
+    for given in ({}, VALID, {"valid": np.arange(2 * length).reshape(2, length) % 5 > 1}):
+        for learned in (None, table):
+            options: dict[str, Any] = {"table": learned, "scale": 2.0, "alpha": -0.5, **given}
+            expected, out = encoding.add(x, **options), second(np.zeros_like(x))
+            encoding.add(first(x), out=out, **options)
+            assert_same_bits(out.copy(), expected)
+            assert_same_bits(encoding.add_(first(x), **options).copy(), expected)
+        out = first(np.zeros_like(x))
+        encoding.embed(ids, table, out=out, **given)
+        assert_same_bits(out.copy(), encoding.embed(ids, table, **given))
+        rows = second(np.zeros((2, 1, length, 2 * pairs), dtype))[:, 0]
+        encoding.encode(length, out=rows, **{"lengths": [length] * 2, **({} if "valid" in given else given)})
+        expected = encoding.encode(
+            length, dtype=dtype, **{"lengths": [length] * 2, **({} if "valid" in given else given)}
+        )
+        assert_same_bits(rows.copy(), expected)
