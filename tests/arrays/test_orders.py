@@ -25,7 +25,7 @@ of_all_orders = pytest.mark.parametrize("orders", [*itertools.product(ORDERS, OR
 sizes = pytest.mark.parametrize(
     ("length", "pairs", "dtype"), [(20, 21, DTYPES[0]), (256, 5, DTYPES[1]), (70, 19, DTYPES[2])]
 )
-VALID = {"lengths": [3, 17]}
+VALID: dict[str, Any] = {"lengths": [3, 17]}
 
 
 def numbers(shape: tuple[int, ...], dtype: Any) -> Array:
@@ -57,7 +57,8 @@ def test_sums(orders: tuple[str, str], length: int, pairs: int, dtype: np.dtype[
     encoding = fastpe.PositionalEncoding(2 * pairs)
     x, table = numbers((2, 3, length, 2 * pairs), dtype), numbers((length, 2 * pairs), dtype)
     ids = np.arange(6 * length).reshape(2, 3, length) % length
-    for given in ({}, VALID, {"valid": np.arange(2 * length).reshape(2, length) % 5 > 1}):
+    givens: list[dict[str, Any]] = [{}, VALID, {"valid": np.arange(2 * length).reshape(2, length) % 5 > 1}]
+    for given in givens:
         for learned in (None, table):
             options: dict[str, Any] = {"table": learned, "scale": 2.0, "alpha": -0.5, **given}
             expected, out = encoding.add(x, **options), second(np.zeros_like(x))
@@ -68,8 +69,6 @@ def test_sums(orders: tuple[str, str], length: int, pairs: int, dtype: np.dtype[
         encoding.embed(ids, table, out=out, **given)
         assert_same_bits(out.copy(), encoding.embed(ids, table, **given))
         rows = second(np.zeros((2, 1, length, 2 * pairs), dtype))[:, 0]
-        encoding.encode(length, out=rows, **{"lengths": [length] * 2, **({} if "valid" in given else given)})
-        expected = encoding.encode(
-            length, dtype=dtype, **{"lengths": [length] * 2, **({} if "valid" in given else given)}
-        )
-        assert_same_bits(rows.copy(), expected)
+        short: Any = {"lengths": given.get("lengths", [length] * 2)}
+        encoding.encode(length, out=rows, **short)
+        assert_same_bits(rows.copy(), encoding.encode(length, dtype=dtype, **short))
