@@ -16,6 +16,7 @@ import numpy as np
 
 import fastpe
 from benchmarks.answers import Check, added, embeddings, encoded, equals, float32_angles, resized, rotated, tables
+from benchmarks.graphs import graph_cases
 from benchmarks.harness import Array, Bar, Case, Contender, Shape
 from benchmarks.rivals import (
     both,
@@ -418,4 +419,5 @@ def all_cases() -> list[Case]:
         Case("decode", row("halves"), "given", "computed", (1, 128), halves, [numpy(2, 2)]),
         _hidden(Case("decode", row("tile"), "given", "computed", (1, 128), tile, [numpy(2, 2)])),
         resized_grid,
+        *map(_hidden, graph_cases()),
     ]

@@ -16,5 +16,6 @@ def test_every_answer_is_right(case: Case) -> None:
     *counts, columns = case.shape
     contenders = checked(case, (*(min(count, 4) for count in counts), columns))
     assert [contender.kind for contender, _ in contenders].count("fastpe") == 1
-    # onnxruntime and torch's interpolate, if they are installed
-    assert len(contenders) > 1 or any(text in case.work for text in ("rotate [", "resize_table"))
+    # onnxruntime, torch's interpolate, and transformers, if they are installed
+    optional = ("rotate [", "resize_table", "text_inputs", "vision_inputs")
+    assert len(contenders) > 1 or any(text in case.work for text in optional)
