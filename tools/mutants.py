@@ -54,7 +54,7 @@ class Mistake:
     before: str
     after: str
     right: str
-    seen: str = ""  # by a user
+    seen: str  # by a user
 
     def find(self) -> tuple[int, int] | None:
         """Where it is; None where it is not, or not once."""
@@ -129,17 +129,14 @@ def _take_over(old: Any, new: Any, module: str) -> None:
 
 
 def listed() -> list[Mistake]:
-    """The list: a file's name, then for each mistake a line of the file and, indented, what a user sees."""
+    """The list: a file's name, then for each mistake a line of the file, and what a user sees."""
     mistakes, file = list[Mistake](), ""
     for line in pathlib.Path(__file__).with_suffix(".txt").read_text().splitlines():
-        if line.startswith("#"):
-            continue
-        if marked := re.fullmatch(r"(.*?)\[\[(.*) =>(?: (.*))?\]\](.*)", line):
+        code, _, seen = line.rpartition("  # ")
+        if marked := re.fullmatch(r"(.*?)\[\[(.*) =>(?: (.*))?\]\](.*)", code):
             left, before, after, right = (part or "" for part in marked.groups())
-            mistakes.append(Mistake(len(mistakes) + 1, file, left, before, after, right))
-        elif line.startswith("  "):
-            mistakes[-1].seen = line.strip()
-        elif line:
+            mistakes.append(Mistake(len(mistakes) + 1, file, left, before, after, right, seen))
+        elif not line.startswith("#"):
             file = line
     return mistakes
 
