@@ -15,7 +15,7 @@ import zipfile
 from collections.abc import Iterator
 
 ALLOWED = re.compile(
-    r"_fastpe_command/__init__\.py|fastpe/(\w+/)*\w+\.(py|pyi)|fastpe/py\.typed|fastpe/_\w+/(keys|models)\.json|fastpe/_core\.[\w.-]+\.(so|pyd)"
+    r"_fastpe_command/__init__\.py|fastpe/(\w+/)*\w+\.(py|pyi)|fastpe/py\.typed|fastpe/_\w+/\w+\.json|fastpe/_core\.[\w.-]+\.(so|pyd)"
     r"|fastpe-[^/]+\.dist-info/(METADATA|WHEEL|RECORD|DELVEWHEEL|entry_points\.txt|sboms/[\w.-]+\.json)"
     r"|fastpe-[^/]+\.dist-info/licenses/(LICENSE|csrc/licenses/[\w.-]+\.txt)|(fastpe\.libs|fastpe/\.dylibs)/.*"
 )
