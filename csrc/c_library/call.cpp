@@ -129,9 +129,9 @@ ArrayView Views::of(const fastpe_const_array* array, const char* name) {
   ArrayView view;
   view.data = static_cast<char*>(const_cast<void*>(array->data));
   view.shape = shape;
-  view.strides_bytes = strides_bytes;
-  view.name = name;
   view.axes = array->ndim;
+  view.strides_bytes = view.is_empty() ? no_strides : strides_bytes;
+  view.name = name;
   view.dtype = *dtype;
   view.is_aligned = is_aligned || view.is_empty();
   view.is_contiguous = is_contiguous;

@@ -121,11 +121,15 @@ void every_line_is_stored_once(const Kernels& kernels, std::int64_t lanes) {
 
 void combining(const Kernels& kernels, DType dtype, bool is_wide, std::int64_t shift, std::int64_t gap) {
   const std::int64_t rows = 3, columns = 128;
-  const Array x(dtype, rows * (columns + gap), shift), out(dtype, rows * (columns + gap), shift);
+  const std::int64_t elements = rows * (columns + gap);
+  const DType addend_dtype = is_16_bit(dtype) ? DType::float32 : dtype;
+  const Array x(dtype, elements, shift), out(dtype, elements, shift), addend(addend_dtype, elements, shift);
   Combination c{};
   c.out = out.data;
-  c.x = c.addend = x.data;
-  c.out_row_stride_bytes = c.x_row_stride_bytes = c.addend_row_stride_bytes = (columns + gap) * element_bytes(dtype);
+  c.x = x.data;
+  c.addend = addend.data;
+  c.out_row_stride_bytes = c.x_row_stride_bytes = (columns + gap) * element_bytes(dtype);
+  c.addend_row_stride_bytes = (columns + gap) * element_bytes(addend_dtype);
   c.rows = rows;
   c.columns = columns;
   c.scale = c.alpha = 1.0;

@@ -11,9 +11,9 @@ namespace {
 // The rows that the first `axes` axes count.
 void lay_out_rows(RowsLayout& rows, const ArrayView& array, int axes, int seq_axis) {
   rows.seq_len = seq_axis < 0 ? 1 : array.shape[seq_axis];
-  rows.seq_stride_bytes = rows.seq_len == 1 ? 0 : array.strides_bytes[seq_axis];
+  rows.seq_stride_bytes = seq_axis < 0 ? 0 : array.stride_bytes(seq_axis);
   for (int axis = 0; axis < axes; ++axis) {
-    if (axis != seq_axis) rows.add_items(array.shape[axis], array.strides_bytes[axis]);
+    if (axis != seq_axis) rows.add_items(array.shape[axis], array.stride_bytes(axis));
   }
   rows.walk_inside();
 }
@@ -28,7 +28,7 @@ void require_contiguous_rows(const ArrayView& array) {
 
 TableView table_along(const ArrayView& array, int row_axis) {
   require_contiguous_rows(array);
-  return {array.data, dtype_of(array), array.shape[row_axis], array.strides_bytes[row_axis]};
+  return {array.data, dtype_of(array), array.shape[row_axis], array.stride_bytes(row_axis)};
 }
 
 }  // namespace
@@ -172,7 +172,6 @@ Rows writable_rows_of(const ArrayView& array, int seq_axis) {
   rows.data = array.data;
   rows.dtype = array.dtype;
   rows.columns = array.last();
-  // The stride of an axis of length 1 may be any number, and too large to count with.
   rows.column_stride_bytes = rows.columns == 1 ? element_bytes(array.dtype) : array.last_stride_bytes();
   lay_out_rows(rows, array, array.axes - 1, seq_axis);
   return rows;

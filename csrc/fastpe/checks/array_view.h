@@ -14,11 +14,14 @@
 
 namespace fastpe {
 
+// Of an array without elements, where nobody walks along an axis.
+inline constexpr std::ptrdiff_t no_strides[max_axes] = {};
+
 struct ArrayView {
   char* data = nullptr;
   const std::ptrdiff_t* shape = nullptr;
-  const std::ptrdiff_t* strides_bytes = nullptr;
-  const char* name = nullptr;  // of the argument; null where it was not given
+  const std::ptrdiff_t* strides_bytes = nullptr;  // see stride_bytes()
+  const char* name = nullptr;                     // of the argument; null where it was not given
   int axes = 0;
   DType dtype = DType::float32;
   bool is_writable = false;
@@ -28,7 +31,9 @@ struct ArrayView {
 
   bool is_given() const { return name != nullptr; }
   std::ptrdiff_t last() const { return shape[axes - 1]; }
-  std::ptrdiff_t last_stride_bytes() const { return strides_bytes[axes - 1]; }
+  // That of an axis of length 1 may be any number, too large to count with.
+  std::ptrdiff_t stride_bytes(int axis) const { return shape[axis] == 1 ? 0 : strides_bytes[axis]; }
+  std::ptrdiff_t last_stride_bytes() const { return stride_bytes(axes - 1); }
   bool is_empty() const { return std::find(shape, shape + axes, 0) != shape + axes; }
   std::int64_t element_count() const {
     std::int64_t count = 1;

@@ -16,7 +16,7 @@ NumbersView per_row_integers(const ArrayView& array, std::int64_t rows, const ch
   if (!is_one && (array.shape[0] != rows || array.axes > 2 || (array.axes == 2 && array.shape[1] != 1))) {
     refuse_value(array.name, {"has shape ", shape_text(array)}, {"one integer, or shape [", rows, "]: one per ", each});
   }
-  return {array.data, array.dtype, is_one ? 0 : array.strides_bytes[0], 0};
+  return {array.data, array.dtype, is_one ? 0 : array.stride_bytes(0), 0};
 }
 
 // For coordinates that come first, as graphs take them.
@@ -81,7 +81,7 @@ void set_sequences(Positions& positions, const ArrayView& array, const Extent& e
     refuse_value(array.name, {"has shape ", shape_text(array)},
                  {"[number of sequences + 1]: 0, the running sum of lengths"});
   }
-  positions.sequence_starts = {array.data, array.dtype, 0, array.strides_bytes[0]};
+  positions.sequence_starts = {array.data, array.dtype, 0, array.stride_bytes(0)};
   positions.sequence_count = array.shape[0] - 1;
 }
 
@@ -106,9 +106,9 @@ void set_values(Positions& p, const ArrayView& array, const Extent& extent, int 
   }
   require_numbers(array, Numbers::integers_or_floats);
   p.values_name = array.name;
-  p.values = {array.data, array.dtype, p.values_per_batch_row ? array.strides_bytes[0] : 0,
-              is_same_along_sequence ? 0 : array.strides_bytes[axes - 1]};
-  if (axes == 2) p.value_axes.add(array.shape[0], array.strides_bytes[0]);
+  p.values = {array.data, array.dtype, p.values_per_batch_row ? array.stride_bytes(0) : 0,
+              is_same_along_sequence ? 0 : array.stride_bytes(axes - 1)};
+  if (axes == 2) p.value_axes.add(array.shape[0], array.stride_bytes(0));
   p.coordinate_count = coordinate_count;
   if (coordinate_count > 0) p.coordinate_stride_bytes = array.last_stride_bytes();
 }
@@ -120,7 +120,7 @@ void set_validity(Placement& placement, const PlacementArguments& arguments, con
     // An additive mask has 0 where the row is valid: converted to bool, it would mean the contrary.
     require_dtype(valid, DType::boolean, "pass valid != 0; or valid == 0, if it is added to scores");
     validity.valid = valid.data;
-    validity.valid_batch_row_stride_bytes = checked_differs_in_batch(valid, extent) ? valid.strides_bytes[0] : 0;
+    validity.valid_batch_row_stride_bytes = checked_differs_in_batch(valid, extent) ? valid.stride_bytes(0) : 0;
     validity.valid_seq_stride_bytes = valid.last_stride_bytes();
     placement.positions.count_valid_only = !placement.positions.values.is_given();
   }
@@ -249,12 +249,12 @@ Placement placement_at(const PlacementArguments& arguments, const Extent& extent
     require_coordinates(array, coordinate_count);
     --axes;
     p.coordinate_count = coordinate_count;
-    p.coordinate_stride_bytes = array.strides_bytes[axes];  // a single position need not be contiguous
+    p.coordinate_stride_bytes = array.stride_bytes(axes);  // a single position need not be contiguous
     p.values.seq_stride_bytes = coordinate_count * element_bytes(array.dtype);
     p.values.row_stride_bytes = axes > 1 ? array.shape[axes - 1] * p.values.seq_stride_bytes : 0;
   }
   p.values_per_batch_row = axes > 1;
-  for (int axis = 0; axis + 1 < axes; ++axis) p.value_axes.add(array.shape[axis], array.strides_bytes[axis]);
+  for (int axis = 0; axis + 1 < axes; ++axis) p.value_axes.add(array.shape[axis], array.stride_bytes(axis));
   const bool has_validity = arguments.valid.is_given() || arguments.lengths.is_given();
   if (has_validity && axes > 2) {
     refuse_value("positions", {"has ", axes, " axes"}, {"[L] or [B, L] with valid= and lengths="}, {"reshape it"});

@@ -113,7 +113,7 @@ void embed(const Encoding& encoding, const EmbedRequest& request, FrontEnd& fron
   require_disjoint(out, request.placement);
   for (const ArrayView* each : {&ids, &table, &position_table}) require_disjoint(out, *each);
   Axes id_axes;
-  for (int axis = 0; axis + 1 < ids.axes; ++axis) id_axes.add(ids.shape[axis], ids.strides_bytes[axis]);
+  for (int axis = 0; axis + 1 < ids.axes; ++axis) id_axes.add(ids.shape[axis], ids.stride_bytes(axis));
   const Gather gather(vocabulary, numbers, id_axes, writable_rows_of(out, seq_axis), extent.batch_rows, request.factors,
                       !request.out.is_given());
   if (learned) return front_end.run({LearnedTable(*learned), gather, placement, request.max_threads});
