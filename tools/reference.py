@@ -67,7 +67,8 @@ class CompiledDocstrings(griffe.Extension):
                         )
                         parameter.default = next((default for default in known if default is not None), None)
             for name, method in stub.functions.items():
-                text = inspect.getdoc(getattr(getattr(_core, stub.name), name))
+                of_core = getattr(_core, stub.name, None)  # which has no protocols
+                text = inspect.getdoc(getattr(of_core, name, None)) if of_core else None
                 if text:
                     method.docstring = griffe.Docstring(text, parent=method, parser="numpy")
 

@@ -48,15 +48,14 @@ inline bool is_ndarray(PyObject* object) { return Py_TYPE(object) == ndarray_typ
 bool is_numpy_scalar(PyObject* object);
 bool is_numpy_bool(PyObject* object);
 
-// The array behind an object that may be written to, never a copy: an ndarray, or anything with the buffer protocol or
-// __array_interface__.
+// The array behind an object that may be written to, never a copy: an ndarray, or anything with DLPack, the buffer
+// protocol or __array_interface__.
 Object array_behind(PyObject* object, const char* name);
 inline Object array_to_write(PyObject* object, const char* name) {
   return is_ndarray(object) ? shared(object) : array_behind(object, name);
 }
 
-// The same for what is only read, which may be a new array: of whatever numpy.asarray takes, or of an object that has
-// only DLPack.
+// The same for what is only read, which may be a new array: of whatever numpy.asarray takes, or else of DLPack.
 Object array_to_read(PyObject* object, const char* name);
 
 // The same for a mask: integers 0 and 1, as tokenizers have them, become bool.

@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "arguments.h"
+#include "dlpack.h"
 #include "errors.h"
 
 namespace fastpe::bindings {
@@ -28,6 +29,9 @@ constexpr int first_registered_type = 256;
 
 // ml_dtypes registers its types at run time. Recognised by name, so that nothing need be imported.
 std::atomic<int> type_bfloat16{-1};
+std::atomic<bool> is_bfloat16_looked_for{false};
+// Of arrays over tensors of that type where NumPy does not have it: they are no one else's.
+PyObject* bits_of_bfloat16 = nullptr;
 
 const pybind11::detail::PyArrayDescr_Proxy& facts_of(PyObject* dtype) {
   return *reinterpret_cast<pybind11::detail::PyArrayDescr_Proxy*>(dtype);
@@ -41,7 +45,7 @@ int axes_of(PyObject* array) { return parts_of(array).nd; }  // codespell:ignore
 
 bool is_bfloat16(PyObject* dtype) {
   const int number = facts_of(dtype).type_num;
-  if (number == type_bfloat16.load(std::memory_order_relaxed)) return true;
+  if (number == type_bfloat16.load(std::memory_order_relaxed) || dtype == bits_of_bfloat16) return true;
   if (facts_of(dtype).kind != 'V' || number < first_registered_type) return false;
   const std::string_view name = reinterpret_cast<PyTypeObject*>(facts_of(dtype).typeobj)->tp_name;
   if (name.substr(name.rfind('.') + 1) != "bfloat16") return false;  // with or without its module
@@ -86,9 +90,25 @@ std::optional<DType> known_dtype_of(PyObject* dtype) {
 }
 
 Object numpy_dtype(DType dtype) {
-  // An argument had bfloat16, and was recognised.
-  return not_null(
-      api.PyArray_DescrFromType_(dtype == DType::bfloat16 ? type_bfloat16.load() : numpy_numbers[index_of(dtype)]));
+  const int number = dtype == DType::bfloat16 ? type_bfloat16.load() : numpy_numbers[index_of(dtype)];
+  if (number == none) {
+    refuse_type("the result", {"would have dtype bfloat16"}, {"the package ml_dtypes, from which NumPy has it"},
+                {"pip install ml_dtypes, or pass out="});
+  }
+  return not_null(api.PyArray_DescrFromType_(number));
+}
+
+// Imports what has bfloat16, unless that was tried before.
+void look_for_bfloat16() {
+  if (type_bfloat16.load() != none || is_bfloat16_looked_for.exchange(true)) return;
+  const Object package = py::reinterpret_steal<Object>(PyImport_ImportModule("ml_dtypes"));
+  if (!package) {
+    if (PyErr_ExceptionMatches(PyExc_ImportError) == 0) throw py::error_already_set();
+    return PyErr_Clear();
+  }
+  is_bfloat16(not_null(PyObject_CallFunction(numpy_attribute("dtype").ptr(), "O",
+                                             not_null(PyObject_GetAttrString(package.ptr(), "bfloat16")).ptr()))
+                  .ptr());
 }
 
 // numpy.asarray(object, dtype), with requirements: never a subclass, whose methods are a caller's code.
@@ -99,17 +119,19 @@ Object converted(PyObject* object, int flags = 0, Object dtype = Object()) {
 
 Object cast(PyObject* array, DType dtype) { return converted(array, Numpy::NPY_ARRAY_FORCECAST_, numpy_dtype(dtype)); }
 
-// numpy.from_dlpack(object). NumPy's own message for memory of another device does not name the argument.
-Object array_by_dlpack(PyObject* object, const char* name) {
-  constexpr std::int64_t cpu = 1, cuda_host = 3, rocm_host = 11, cuda_managed = 13;  // kDLCPU ..
-  const Object device = not_null(PyObject_CallMethod(object, "__dlpack_device__", nullptr));
-  const Object type = not_null(PySequence_GetItem(device.ptr(), 0));
-  const std::int64_t number = integer_argument(type.ptr()).value_or(0);
-  if (number != cpu && number != cuda_host && number != rocm_host && number != cuda_managed) {
-    refuse_type(name, {"is a ", type_name(object), " on the DLPack device ", str_of(device.ptr())},
-                {"memory of the CPU, device 1"}, {"copy it there first"});
-  }
-  return not_null(PyObject_CallFunction(numpy_attribute("from_dlpack").ptr(), "O", object));
+// An array over a tensor's memory, which it keeps. It is writable if it is to be written.
+Object array_by_dlpack(PyObject* object, const char* name, bool is_written) {
+  Tensor tensor = tensor_behind(object, name, is_written);
+  if (tensor.dtype == DType::bfloat16 && !is_written) look_for_bfloat16();  // new arrays will have it
+  const bool has_dtype = tensor.dtype != DType::bfloat16 || type_bfloat16.load() != none;
+  Object dtype = has_dtype ? numpy_dtype(tensor.dtype) : shared(bits_of_bfloat16);
+  // NumPy takes memory of its own where there is no address.
+  void* const data = tensor.data != nullptr ? static_cast<void*>(tensor.data) : &api;
+  Object array = not_null(api.PyArray_NewFromDescr_(ndarray_type, dtype.release().ptr(), tensor.axes, tensor.shape,
+                                                    tensor.strides_bytes, data,
+                                                    is_written ? Numpy::NPY_ARRAY_WRITEABLE_ : 0, nullptr));
+  if (api.PyArray_SetBaseObject_(array.ptr(), tensor.owner.release().ptr()) != 0) throw py::error_already_set();
+  return array;
 }
 
 bool is_masked_array(PyObject* array) {
@@ -117,27 +139,9 @@ bool is_masked_array(PyObject* array) {
   return py::isinstance(array, type);
 }
 
-// Throws Python's error about an object of which NumPy makes no array, or one in its place if it is about the object.
-[[noreturn]] void refuse_conversion(PyObject* object, const char* name) {
-  if (PyErr_ExceptionMatches(PyExc_ValueError) != 0) {
-    PyErr_Clear();
-    refuse_value(name, {"is a ", type_name(object), " that makes no array"}, {"numbers in rows of one length"},
-                 {"pass an array"});
-  }
-  if (PyErr_ExceptionMatches(PyExc_Exception) == 0 || PyErr_ExceptionMatches(PyExc_MemoryError) != 0) {
-    throw py::error_already_set();
-  }
-  PyObject *type = nullptr, *value = nullptr, *traceback = nullptr;
-  PyErr_Fetch(&type, &value, &traceback);
-  const Object its_type = py::reinterpret_steal<Object>(type), its_value = py::reinterpret_steal<Object>(value),
-               its_traceback = py::reinterpret_steal<Object>(traceback);
-  if (has_attribute(object, "numpy")) {
-    refuse_type(name,
-                {"is a ", type_name(object), " that makes no array (", value == nullptr ? "" : str_of(value), ")"},
-                {"an array"}, {"pass one, such as ", in_code(name), ".detach().cpu().numpy()"});
-  }
-  PyErr_Restore(Py_NewRef(type), Py_XNewRef(value), Py_XNewRef(traceback));
-  throw py::error_already_set();
+// Whether Python's error of this moment is about an object, and not about the process.
+bool is_error_of_object() {
+  return PyErr_ExceptionMatches(PyExc_Exception) != 0 && PyErr_ExceptionMatches(PyExc_MemoryError) == 0;
 }
 
 // A ValueError for Python's integers of more than 64 bits, which make an array of objects.
@@ -165,6 +169,7 @@ void load_numpy() {
   ndarray_type = api.PyArray_Type_;
   scalar_type = reinterpret_cast<PyTypeObject*>(numpy_attribute("generic").release().ptr());
   bool_type = reinterpret_cast<PyTypeObject*>(numpy_attribute("bool_").release().ptr());
+  bits_of_bfloat16 = not_null(PyObject_CallFunction(numpy_attribute("dtype").ptr(), "s", "V2")).release().ptr();
 }
 
 bool is_numpy_scalar(PyObject* object) { return PyObject_TypeCheck(object, scalar_type) != 0; }
@@ -178,30 +183,39 @@ Object array_behind(PyObject* object, const char* name) {
                  std::string_view(name) == "x" ? ".data; to leave rows alone, give valid=, False for them"
                                                : ".filled(value), with the value of what is masked"});
   }
+  if (has_attribute(object, "__dlpack__")) return array_by_dlpack(object, name, true);
   if (PyObject_CheckBuffer(object) != 0 || has_attribute(object, "__array_interface__")) return converted(object);
   const bool is_sequence = PyList_Check(object) != 0 || PyTuple_Check(object) != 0;
   const Object first = is_sequence ? not_null(PySequence_GetSlice(object, 0, 1)) : Object();
   const bool holds_arrays =
       first && PySequence_Size(first.ptr()) == 1 && is_array(not_null(PySequence_GetItem(first.ptr(), 0)).ptr());
-  refuse_type(name, {object == Py_None ? "is None" : "is a " + type_name(object)}, {"a numpy.ndarray"},
-              {holds_arrays ? std::string("pass the arrays themselves: rotate_(q, k) takes several, and add_ takes one")
-                            : joined({"convert it first: ", in_code(name), " = ",
-                                      has_attribute(object, "numpy")
-                                          ? joined({in_code(name), ".numpy()"})
-                                          : joined({"np.asarray(", in_code(name), ", np.float32)"})})});
+  refuse_type(
+      name, {object == Py_None ? "is None" : "is a " + type_name(object)}, {"an array"},
+      {holds_arrays ? std::string("pass the arrays themselves: rotate_(q, k) takes several, and add_ takes one")
+                    : joined({"convert it first: ", in_code(name), " = np.asarray(", in_code(name), ", np.float32)"})});
 }
 
 Object array_to_read(PyObject* object, const char* name) {
   if (is_array(object)) return array_behind(object, name);
-  const bool has_only_dlpack = has_attribute(object, "__dlpack__") && PyObject_CheckBuffer(object) == 0 &&
-                               !has_attribute(object, "__array__") && !has_attribute(object, "__array_interface__");
+  const bool has_dlpack = has_attribute(object, "__dlpack__");
+  const bool has_only_dlpack = has_dlpack && PyObject_CheckBuffer(object) == 0 && !has_attribute(object, "__array__") &&
+                               !has_attribute(object, "__array_interface__");
   Object array;
-  try {
-    array = has_only_dlpack ? array_by_dlpack(object, name) : converted(object);
-  } catch (py::error_already_set& error) {
-    error.restore();
+  if (!has_only_dlpack) {
+    try {
+      array = converted(object);
+    } catch (py::error_already_set& error) {
+      if (!has_dlpack && error.matches(PyExc_ValueError)) {
+        refuse_value(name, {"is a ", type_name(object), " that makes no array"}, {"numbers in rows of one length"},
+                     {"pass an array"});
+      }
+      error.restore();
+      // NumPy has no bfloat16, for example, and torch makes no array of a tensor that requires a gradient.
+      if (!has_dlpack || !is_error_of_object()) throw py::error_already_set();
+      PyErr_Clear();
+    }
   }
-  if (!array) refuse_conversion(object, name);
+  if (!array) return array_by_dlpack(object, name, false);
   if (axes_of(array.ptr()) > 0 || facts_of(parts_of(array.ptr()).descr).kind != 'O') return array;
   refuse_type(name, {"is a ", type_name(object)}, {"an array, or what np.asarray makes an array of numbers"});
 }
@@ -249,7 +263,11 @@ std::optional<DType> dtype_argument(PyObject* object) {
   if (api.PyArray_DescrConverter_(object, &converted) == 0) {
     if (PyErr_ExceptionMatches(PyExc_TypeError) == 0) throw py::error_already_set();
     PyErr_Clear();
-    refuse_type("dtype", {"is ", repr_of(object)}, {written_dtypes});
+    const std::string text = repr_of(object);  // such as torch.float16
+    const std::string word = text.substr(text.rfind('.') + 1);
+    const bool is_known = std::any_of(std::begin(dtype_facts), std::begin(dtype_facts) + written_dtype_count,
+                                      [&](const DTypeFacts& facts) { return word == facts.name; });
+    refuse_type("dtype", {"is ", text}, {written_dtypes}, {is_known ? joined({"pass '", word, "'"}) : ""});
   }
   const Object dtype = py::reinterpret_steal<Object>(converted);
   const std::optional<DType> known = known_dtype_of(converted);
@@ -272,9 +290,9 @@ ArrayView view_of(PyObject* array, const char* name) {
   ArrayView view;
   view.data = parts.data;
   view.shape = parts.dimensions;
-  view.strides_bytes = parts.strides;
-  view.name = name;
   view.axes = axes_of(array);
+  view.strides_bytes = view.is_empty() ? no_strides : parts.strides;
+  view.name = name;
   view.dtype = *dtype;
   view.is_writable = (parts.flags & Numpy::NPY_ARRAY_WRITEABLE_) != 0;
   view.is_aligned = (parts.flags & Numpy::NPY_ARRAY_ALIGNED_) != 0;

@@ -61,6 +61,14 @@ void set_error() {
   }
 }
 
+std::string taken_error() {
+  PyObject *type = nullptr, *value = nullptr, *traceback = nullptr;
+  PyErr_Fetch(&type, &value, &traceback);
+  const Object its_type = py::reinterpret_steal<Object>(type), its_value = py::reinterpret_steal<Object>(value),
+               its_traceback = py::reinterpret_steal<Object>(traceback);
+  return value == nullptr ? "" : str_of(value);
+}
+
 std::string str_of(PyObject* object) { return utf8_of(not_null(PyObject_Str(object)).ptr()); }
 
 std::string repr_of(PyObject* object) {

@@ -15,6 +15,9 @@ void register_errors();
 // Sets Python's error of the exception that is being handled, as pybind11 does for its own functions.
 void set_error();
 
+// What Python's error of this moment says, which is put away.
+std::string taken_error();
+
 // For messages.
 std::string str_of(PyObject* object);
 // In one line; of an int that Python writes no digits of, its bits.

@@ -49,7 +49,8 @@ Object output(const py::object& out, const py::object& dtype, const std::vector<
   // Phase 1
   PythonCall call;
   ArrayView given;
-  call.to_write_if_given(given, out.ptr());
+  const Object behind = is_given(out.ptr()) ? array_to_write(out.ptr(), "out") : Object();
+  call.to_write_if_given(given, behind.ptr());
   const std::optional<DType> wanted = dtype_argument(dtype.ptr());
   if (lengths.size() > max_axes) {
     refuse_value("the result", {"would have ", static_cast<long>(lengths.size()), " axes"}, {"at most ", max_axes});
@@ -63,7 +64,7 @@ Object output(const py::object& out, const py::object& dtype, const std::vector<
   call.take_views();
   const ArrayView written = output_of({given, wanted}, shape, call);
   for (const ArrayView& input : read) require_disjoint(written, input);
-  return py::reinterpret_steal<Object>(call.returned(out.ptr()));
+  return py::reinterpret_steal<Object>(call.returned(behind.ptr()));
 }
 
 // ---- Encoders. What they are made of is checked in Python, where the user's names for it are known.

@@ -12,8 +12,11 @@ class _HasArrayInterface(Protocol):
     @property
     def __array_interface__(self) -> dict[str, Any]: ...
 
-# What is written to in place: an array of NumPy, or the memory of one.
-_Array = TypeVar("_Array", bound=npt.NDArray[Any] | _HasArrayInterface | memoryview[Any])
+class _HasDLPack(Protocol):  # of torch, JAX, ONNX Runtime ..
+    def __dlpack__(self, *args: Any, **options: Any) -> Any: ...
+
+# What is written to in place: an array, or the memory of one.
+_Array = TypeVar("_Array", bound=npt.NDArray[Any] | _HasDLPack | _HasArrayInterface | memoryview[Any])
 
 # Arguments that several methods take.
 _Offset: TypeAlias = int | npt.ArrayLike | None  # one for all rows, [B] or [B, 1]

@@ -11,6 +11,7 @@ import pytest
 
 import fastpe
 
+from ..oracles.dlpack import Producer
 from ..oracles.reference import Array, assert_same_bits
 from ..oracles.refusals import naming
 
@@ -51,9 +52,8 @@ class ByDLPack:
         return self.array.__dlpack_device__()
 
 
-class OnDevice(ByDLPack):
-    def __dlpack_device__(self) -> tuple[int, int]:
-        return 2, 0
+def on_device(array: Array) -> Any:
+    return Producer(array, device=(2, 0))
 
 
 def as_list(array: Array) -> Any:
@@ -120,7 +120,7 @@ def test_what_is_only_read_may_be_anything_that_numpy_reads(name: str) -> None:
         assert_same_bits(READS[name](form), expected)
     assert_same_bits(READS[name](ByDLPack), expected)
     with pytest.raises(TypeError):  # memory of another device
-        READS[name](OnDevice)
+        READS[name](on_device)
 
 
 @pytest.mark.parametrize("step", [1, 2, -3])
@@ -201,7 +201,7 @@ TARGETS: dict[str, Callable[[Any], Any]] = {
 def test_what_is_written_to_is_never_converted(name: str) -> None:
     memory = np.ones((2, 3, 8))
     argument = {"out": "out", "others": "second"}.get(name.split()[-1], "x")
-    for form in (ByArray, ByMethods, as_list, ByDLPack):
+    for form in (ByArray, ByMethods, as_list, on_device):
         with pytest.raises(TypeError, match=naming(argument)):
             TARGETS[name](form(memory))
         assert (memory == 1).all()

@@ -59,6 +59,9 @@ class Tensor:
     def __array__(self, *_: Any, **__: Any) -> None:
         raise RuntimeError("a message of its own")
 
+    def __dlpack__(self, **_: Any) -> None:
+        raise BufferError("another one")
+
     def numpy(self) -> None:
         raise NotImplementedError
 

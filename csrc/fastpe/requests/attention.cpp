@@ -17,7 +17,7 @@ namespace {
 Axes axes_of(const ArrayView& array) {
   Axes axes;
   if (array.axes > max_item_axes) refuse_value(array.name, {"has ", array.axes, " axes"}, {"at most ", max_item_axes});
-  for (int axis = 0; axis < array.axes; ++axis) axes.add(array.shape[axis], array.strides_bytes[axis]);
+  for (int axis = 0; axis < array.axes; ++axis) axes.add(array.shape[axis], array.stride_bytes(axis));
   return axes;
 }
 

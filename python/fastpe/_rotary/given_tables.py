@@ -10,7 +10,7 @@ import numpy.typing as npt
 from fastpe import _core
 from fastpe._arguments import integer, names_keywords
 
-_Array = TypeVar("_Array", bound="npt.NDArray[Any] | _core._HasArrayInterface | memoryview[Any]")
+_Array = TypeVar("_Array", bound="npt.NDArray[Any] | _core._HasDLPack | _core._HasArrayInterface | memoryview[Any]")
 
 
 @overload

@@ -15,7 +15,7 @@ from fastpe._sinusoid.convention import Convention
 from fastpe._sinusoid.encoder import PositionalEncoding, cached_encoding
 
 # What is written to in place: an array of NumPy, or the memory of one.
-_Array = TypeVar("_Array", bound="npt.NDArray[Any] | _core._HasArrayInterface | memoryview[Any]")
+_Array = TypeVar("_Array", bound="npt.NDArray[Any] | _core._HasDLPack | _core._HasArrayInterface | memoryview[Any]")
 
 
 def _encoding_for(
@@ -26,6 +26,8 @@ def _encoding_for(
         why = "a learned table has no frequencies"
         leave_out(learned_name, why, base=base, freq_scale=freq_scale, frequencies=frequencies)
     shape = getattr(x, "shape", None)
+    if not isinstance(shape, tuple) and hasattr(x, "__dlpack__"):
+        shape = _core.array(x, "x").shape
     # Of what is not an array of rows, any encoder's own check says what is wrong.
     width = max(int(shape[-1]), 1) if isinstance(shape, tuple) and shape else 1
     return cached_encoding(width, convention, base, freq_scale, frequencies)

@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "dlpack.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <iterator>
+#include <string>
+
+#include "arguments.h"
+#include "errors.h"
+
+namespace fastpe::bindings {
+namespace {
+
+// ---- What DLPack 1.0 publishes, by its own names. The version comes first in all that follow it.
+
+struct DLDevice {
+  std::int32_t device_type;
+  std::int32_t device_id;
+};
+struct DLDataType {
+  std::uint8_t code;
+  std::uint8_t bits;
+  std::uint16_t lanes;
+};
+struct DLTensor {
+  void* data;
+  DLDevice device;
+  std::int32_t ndim;  // codespell:ignore ndim
+  DLDataType dtype;
+  std::int64_t* shape;
+  std::int64_t* strides;  // in elements; null where there are no gaps
+  std::uint64_t byte_offset;
+};
+struct DLManagedTensor {  // before 1.0
+  DLTensor dl_tensor;
+  void* manager_ctx;
+  void (*deleter)(DLManagedTensor*);
+};
+struct DLPackVersion {
+  std::uint32_t major;
+  std::uint32_t minor;
+};
+struct DLManagedTensorVersioned {
+  DLPackVersion version;
+  void* manager_ctx;
+  void (*deleter)(DLManagedTensorVersioned*);
+  std::uint64_t flags;
+  DLTensor dl_tensor;
+};
+constexpr std::uint64_t flag_read_only = 1, flag_is_copied = 2;
+constexpr std::int32_t reached_devices[] = {1, 3, 11, 13};  // the host's memory, pinned by CUDA or ROCm, and managed
+
+constexpr std::uint8_t code_int = 0, code_uint = 1, code_float = 2, code_bfloat = 4, code_complex = 5, code_bool = 6;
+constexpr DLDataType types[] = {
+    // in the order of DType
+    {code_float, 32, 1}, {code_float, 64, 1}, {code_float, 16, 1}, {code_bfloat, 16, 1},  {code_int, 8, 1},
+    {code_int, 16, 1},   {code_int, 32, 1},   {code_int, 64, 1},   {code_uint, 8, 1},     {code_uint, 16, 1},
+    {code_uint, 32, 1},  {code_uint, 64, 1},  {code_bool, 8, 1},   {code_complex, 64, 1}, {code_complex, 128, 1},
+};
+static_assert(std::size(types) == std::size(dtype_facts));
+
+// ----
+
+// torch exports what lies in memory, of which such a tensor is the negative.
+void require_no_negative_bit(PyObject* object, const char* name) {
+  if (!has_attribute(object, "is_neg")) return;
+  if (PyObject_IsTrue(not_null(PyObject_CallMethod(object, "is_neg", nullptr)).ptr()) != 1) return;
+  refuse_type(name, {"is a ", type_name(object), " with a negative bit"}, {"the numbers themselves in memory"},
+              {"pass ", in_code(name), ".resolve_neg()"});
+}
+
+// For what a library says of an object of its own.
+[[noreturn]] void refuse_export(PyObject* object, const char* name) {
+  if (PyErr_ExceptionMatches(PyExc_Exception) == 0 || PyErr_ExceptionMatches(PyExc_MemoryError) != 0) {
+    throw py::error_already_set();
+  }
+  const std::string said = taken_error();
+  const Object requires_grad =
+      has_attribute(object, "requires_grad") ? not_null(PyObject_GetAttrString(object, "requires_grad")) : Object();
+  refuse_type(name, {"is a ", type_name(object), " that gives no memory (", said, ")"}, {"an array"},
+              {requires_grad.ptr() == Py_True ? joined({"pass ", in_code(name), ".detach()"}) : ""});
+}
+
+Object capsule_of(PyObject* object, const char* name) {
+  const Object method = not_null(PyObject_GetAttrString(object, "__dlpack__"));
+  const Object nothing = not_null(PyTuple_New(0)), version = not_null(Py_BuildValue("{s(ii)}", "max_version", 1, 0));
+  PyObject* capsule = PyObject_Call(method.ptr(), nothing.ptr(), version.ptr());
+  if (capsule == nullptr && PyErr_ExceptionMatches(PyExc_TypeError) != 0) {  // from before 1.0
+    PyErr_Clear();
+    capsule = PyObject_Call(method.ptr(), nothing.ptr(), nullptr);
+  }
+  if (capsule == nullptr) refuse_export(object, name);
+  return py::reinterpret_steal<Object>(capsule);
+}
+
+// Of an owner that nobody holds any more. Its library's code leaves Python's error of this moment as it is.
+template <class Managed>
+void give_back(PyObject* owner) {
+  PyObject *type = nullptr, *value = nullptr, *traceback = nullptr;
+  PyErr_Fetch(&type, &value, &traceback);
+  auto* const managed = static_cast<Managed*>(PyCapsule_GetPointer(owner, nullptr));
+  if (managed->deleter != nullptr) managed->deleter(managed);
+  PyErr_Restore(type, value, traceback);
+}
+
+// The capsule's tensor, which belongs to `owner` from here on, as the capsule's new name says.
+template <class Managed>
+const Managed& taken(const Object& capsule, const char* name, const char* used_name, Object& owner) {
+  void* const managed = PyCapsule_GetPointer(capsule.ptr(), name);
+  owner = not_null(PyCapsule_New(managed, nullptr, give_back<Managed>));
+  PyCapsule_SetName(capsule.ptr(), used_name);
+  return *static_cast<const Managed*>(managed);
+}
+
+DType dtype_of(const DLDataType& type, const char* name) {
+  for (std::size_t i = 0; i < std::size(types); ++i) {
+    if (type.code == types[i].code && type.bits == types[i].bits && type.lanes == 1) return static_cast<DType>(i);
+  }
+  refuse_type(name,
+              {"has numbers of DLPack's type ", static_cast<int>(type.code), " of ", static_cast<int>(type.bits),
+               " bits and ", static_cast<int>(type.lanes), " lanes, which fastpe does not read"},
+              {});
+}
+
+void fill_in(Tensor& tensor, const DLTensor& given, const char* name) {
+  const auto* const reached =
+      std::find(std::begin(reached_devices), std::end(reached_devices), given.device.device_type);
+  if (reached == std::end(reached_devices)) {
+    refuse_type(name, {"is on the DLPack device (", given.device.device_type, ", ", given.device.device_id, ")"},
+                {"memory of the CPU, device 1"}, {"copy it there first"});
+  }
+  tensor.dtype = dtype_of(given.dtype, name);
+  if (given.ndim < 0 || given.ndim > Tensor::most_axes) {
+    refuse_value(name, {"has ", given.ndim, " axes"}, {"at most ", Tensor::most_axes});
+  }
+  tensor.axes = given.ndim;
+  const std::int64_t bytes = element_bytes(tensor.dtype);
+  std::int64_t contiguous = bytes;
+  const bool is_empty = std::find(given.shape, given.shape + given.ndim, 0) != given.shape + given.ndim;
+  for (int axis = tensor.axes - 1; axis >= 0; --axis) {
+    const std::int64_t length = given.shape[axis];
+    if (length < 0) refuse_value(name, {"has an axis of length ", length}, {"0 or more"});
+    if (length > PTRDIFF_MAX / contiguous) refuse_value(name, {"has more bytes than can be counted"}, {"fewer"});
+    std::int64_t stride_bytes = contiguous;
+    if (given.strides != nullptr && length > 1 && !is_empty) {  // others may be any numbers
+      const std::int64_t most = PTRDIFF_MAX / bytes, stride = given.strides[axis];
+      if (stride > most || stride < -most) refuse_value(name, {"has the stride ", stride}, {"at most ", most});
+      stride_bytes = stride * bytes;
+    }
+    tensor.shape[axis] = static_cast<Py_ssize_t>(length);
+    tensor.strides_bytes[axis] = static_cast<Py_ssize_t>(stride_bytes);
+    contiguous *= std::max<std::int64_t>(length, 1);
+  }
+  if (given.data == nullptr && !is_empty) refuse_value(name, {"has no data"}, {"a pointer to its elements"});
+  tensor.data = static_cast<char*>(given.data);
+  if (tensor.data != nullptr) tensor.data += given.byte_offset;
+}
+
+}  // namespace
+
+Tensor tensor_behind(PyObject* object, const char* name, bool is_written) {
+  require_no_negative_bit(object, name);
+  const Object capsule = capsule_of(object, name);
+  Tensor tensor;
+  bool is_read_only = false, is_copied = false;
+  if (PyCapsule_IsValid(capsule.ptr(), "dltensor_versioned")) {
+    const DLPackVersion version =
+        *static_cast<const DLPackVersion*>(PyCapsule_GetPointer(capsule.ptr(), "dltensor_versioned"));
+    if (version.major != 1) {
+      refuse_type(name, {"is a ", type_name(object), " of DLPack ", static_cast<long long>(version.major)},
+                  {"DLPack 1 or before"});
+    }
+    const auto& managed =
+        taken<DLManagedTensorVersioned>(capsule, "dltensor_versioned", "used_dltensor_versioned", tensor.owner);
+    is_read_only = (managed.flags & flag_read_only) != 0;
+    is_copied = (managed.flags & flag_is_copied) != 0;
+    fill_in(tensor, managed.dl_tensor, name);
+  } else if (PyCapsule_IsValid(capsule.ptr(), "dltensor")) {
+    fill_in(tensor, taken<DLManagedTensor>(capsule, "dltensor", "used_dltensor", tensor.owner).dl_tensor, name);
+    // It has no flag, and may be of an immutable array: JAX's have the buffer protocol, which says so.
+    is_read_only = PyObject_CheckBuffer(object) != 0;
+  } else {
+    refuse_type(name, {"is a ", type_name(object), " whose __dlpack__ gives no new DLPack capsule"}, {"one"});
+  }
+  if (is_written && (is_read_only || is_copied)) {
+    refuse_value(
+        name, {"is a ", type_name(object), is_copied ? " that gives a copy of its memory" : ", and read-only"},
+        {"memory that may be written"},
+        {has_attribute(object, "__array__") ? joined({"pass np.array(", in_code(name), ") and keep that array"}) : ""});
+  }
+  return tensor;
+}
+
+}  // namespace fastpe::bindings
