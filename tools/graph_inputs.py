@@ -95,6 +95,9 @@ def odd_ends(folder: str, config: Any) -> list[peers.Prompt]:
         given = {"video_grid_thw": np.array([[1, 2, 12]]), "second_per_grid": np.array([1.0])}
         frames = next(each for each in range(1, 50) if peers.audio_length(folder, each) == 2)
         return [peers.Prompt(row, np.ones_like(row), given, np.array([frames]), True, np.array([0]))]
+    if folder == "hy_v4_vl":  # a tall video
+        row = np.array([[1, *[config.video_token_id] * 16, 1]])
+        return [peers.Prompt(row, np.ones_like(row), {"video_grid_thw": np.array([[2, 8, 2]])}, none, False, none)]
     if folder in ("glm_image", "minicpmv4_7", *peers.WITH_LINE_ENDS):
         return []
     row = np.array([[1, *[config.image_token_id] * 6]])
@@ -125,14 +128,15 @@ def vision_row(folder: str, name: str) -> dict[str, Any]:
     """What the exporters give for grids, by a class's defaults and by other numbers."""
     row, cases = models()[name]["vision"], []
     if "padded" in row:
-        return {"cases": [padded_case(folder, side, row["padded"]) for side in (27, 70)]}
+        return {"cases": [padded_case(folder, side, row["padded"]) for side in (27, 38)]}
     if name == "inkling2":
         return {"cases": [inkling_case(*sizes) for sizes in ((2, 32), (3, 7))]}
     also = {"pos_emb_width": "pos_emb_height" in row["config"], "adapter_merge_size": folder == "dots3_note"}
     keys = [*row["config"], *(key for key, is_one in also.items() if is_one)]
-    for changes in ({}, {key: peers.CHANGES[key] for key in keys if key in peers.CHANGES}):
+    changed = {key: peers.CHANGES[key] for key in keys if key in peers.CHANGES}
+    for changes in ({}, changed, {"image_size": 27 * 16}) if "fractions" in row else ({}, changed):
         model = peers.encoder(folder, "target_sizes" if "fractions" in row else "grid_thw", tuple(changes.items()))
-        grids = np.array([[2, 4, 8], [1, 12, 4], [3, 4, 4]])
+        grids = np.array([[2, 4, 8], [1, 12, 4], [1, 54, 2] if "fractions" in row else [3, 4, 4]])
         given: dict[str, Any] = {"target_sizes": grids[:, 1:]} if "fractions" in row else {"grid_thw": grids}
         if row.get("merge") == "merge_sizes":
             given["merge_sizes"] = np.array([2, 1, 2])
@@ -146,8 +150,8 @@ def vision_row(folder: str, name: str) -> dict[str, Any]:
 
 
 def padded_case(folder: str, side: int, padded: str) -> dict[str, Any]:
-    """Three images beside each other; 27 cells are one of the grids whose float32 bounds are not the nearest numbers."""
-    sizes = np.array([[9, 5], [27, 2], [1, 2]])
+    """Images beside each other; 27 and 38 are sides of grids whose float32 bounds are not the nearest numbers."""
+    sizes = np.array([[38, 1], [3, 2], [54, 1]])
     if padded == "end":
         inputs = {"position_ids": peers.ranged_ids(side, sizes).tolist()}
     else:

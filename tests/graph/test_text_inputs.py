@@ -248,12 +248,14 @@ def test_models_that_count_tokens(tokens: Any, given: Any, expected: Any) -> Non
         # Behind the position of padding, which is found by its token
         ({"model_type": "roberta"}, {}, [[1, 2, 1, 3]]),
         ({"model_type": "roberta", "pad_token_id": 8}, {}, [[9, 10, 11, 12]]),
+        ({"model_type": "roberta", "pad_token_id": 7}, {}, [[8, 7, 9, 10]]),
         ({"model_type": "roberta"}, {"attention_mask": [[0, 1, 0, 1]]}, [[1, 2, 1, 3]]),
         ({"model_type": "roberta"}, {"past": 3}, [[1, 5, 1, 6]]),
         ({"model_type": "markuplm"}, {}, [[1, 2, 3, 4]]),
         ({"model_type": "paligemma"}, {"attention_mask": [[0, 1, 1, 1]]}, [[1, 1, 2, 3]]),
         ({"model_type": "paligemma"}, {"past": 3}, [[4, 5, 6, 7]]),
         ({"model_type": "new"}, {"first_position": 2, "attention_mask": [[0, 1, 1, 1]]}, [[1, 2, 3, 4]]),
+        ({"model_type": "new"}, {"first_position": 3, "attention_mask": [[0, 1, 1, 1]]}, [[2, 3, 4, 5]]),
         ({"model_type": "opt"}, {"attention_mask": [[0, 1, 1, 1]]}, [[1, 0, 1, 2]]),
     ],
 )
