@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Methods and functions on CPython's vectorcall protocol, where all else is pybind11's. Calls in loops need it: their
-// arguments are read in tens of nanoseconds, and by pybind11 in a microsecond. The other methods of the classes have it
-// too, since it refuses calls that do not fit in Python's own words.
+// Classes, methods and functions by CPython's own interface. Methods take their arguments as METH_FASTCALL passes them,
+// which calls in loops need: pybind11 takes many times as long to read them. Calls that do not fit are refused in
+// Python's own words.
 //
 // Each has a text, which inspect also reads, such as "x, *others, by, valid=None": arguments before the star may be
 // given by place, and those without a default must be given.

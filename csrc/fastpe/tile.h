@@ -12,9 +12,8 @@ namespace fastpe {
 
 // How a call uses memory. The plan decides it.
 struct Access {
-  bool non_temporal = false;      // store past the caches
-  bool prefetch = false;          // arrays are in memory: the processor's own prefetches are too late
-  std::int64_t segment_rows = 1;  // of a tile: they are combined with one item after the other
+  bool non_temporal = false;  // store past the caches
+  bool prefetch = false;      // arrays are in memory: the processor's own prefetches are too late
 };
 
 // These rows and columns of an encoding, the first of which stands first in the block.

@@ -78,7 +78,7 @@ void check_parts(const int* order, const int* out_order, const Make& make, const
                                DType::float32,
                                {l, count},
                                {0, columns}};
-            const Workspace workspace{{false, has_offsets}, scratch};
+            const Workspace workspace{{false, has_offsets}, 1, scratch};
             Array source = x;
             apart = out;
             in_place = x;

@@ -35,7 +35,7 @@ class NumberedRows final : public Source {
     }
   }
 
-  TableView find(DType dtype, const PositionBounds& bounds) const override {
+  TableView kept_rows(DType dtype, const PositionBounds& bounds) const override {
     const bool are_kept = bounds.are_all_integers && 0 <= bounds.lowest && bounds.highest < kept_ && kept_ > 0;
     if (!are_kept) return {};
     return {reinterpret_cast<const char*>(rows_.data()), dtype, kept_, real_columns * 4};

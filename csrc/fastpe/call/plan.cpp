@@ -24,8 +24,7 @@ void plan_segments(const OperationShape& shape, const BlockShape& blocks, Plan& 
   const std::int64_t tile_row_bytes = whole_cache_lines(shape.columns_at_once() * element_bytes(shape.tile_dtype));
   const std::int64_t segment_bytes = plan.access.prefetch ? segment_bytes_from_memory : l1_cache_bytes() / 8 * 3;
   const bool is_transposed = shape.order == Order::columns;
-  plan.access.segment_rows =
-      is_transposed ? transposed_rows : std::max<std::int64_t>(1, segment_bytes / tile_row_bytes);
+  plan.segment_rows = is_transposed ? transposed_rows : std::max<std::int64_t>(1, segment_bytes / tile_row_bytes);
   if (plan.strategy == Strategy::make_in_tile) {
     plan.tile_row_stride_bytes = tile_row_bytes;
     const std::int64_t most_rows = is_transposed ? transposed_rows : blocks.at_once * blocks.rows;
@@ -80,7 +79,7 @@ Plan make_plan(const Call& call, const PositionBounds& bounds) {
   // A source whose blocks are single rows is always asked: a LearnedTable has rows, and cannot make any.
   const bool has_single_row_blocks = call.source.blocks.rows == 1;
   plan.wants_rows = has_single_row_blocks || plan.strategy == Strategy::make_in_tile || has_short_spans || is_near;
-  if (plan.wants_rows) plan.rows_found = call.source.find(shape.tile_dtype, bounds);
+  if (plan.wants_rows) plan.rows_found = call.source.kept_rows(shape.tile_dtype, bounds);
   if (plan.rows_found.data != nullptr) plan.strategy = Strategy::read_rows;
 
   if (plan.strategy == Strategy::make_in_tile || shape.items() > 1 || plan.access.prefetch) {

@@ -42,6 +42,7 @@ struct Plan {
   int threads = 1;
   Access access;
   std::int64_t tile_rows = 0, tile_row_stride_bytes = 0;  // of make_in_tile
+  std::int64_t segment_rows = 1;                          // of a tile: see Workspace
   ScratchLayout scratch;
   WorkUnits work;
 };

@@ -24,7 +24,7 @@ class Executor {
         operation_(call.operation),
         source_scratch_(scratch),
         tile_(scratch + plan.scratch.tile),
-        workspace_{plan.access, scratch + plan.scratch.operation} {
+        workspace_{plan.access, plan.segment_rows, scratch + plan.scratch.operation} {
     // The plan is one for this call.
     assert((plan.strategy == Strategy::read_rows) == (plan.rows_found.data != nullptr));
     assert(plan.strategy != Strategy::make_in_target || operation_.shape().targets > 0);
@@ -176,7 +176,7 @@ class Executor {
     const bool is_valid_for_all = !plan_.all_items_share_positions || !call_.placement.validity.differs_in_batch();
     if (items.count == 1 && is_valid_for_all) return operation_.apply(tile, items, workspace_);
     // Segments have one size: a short one would end before the next one is prefetched.
-    const std::int64_t count = tile.rows.count, segment_rows = plan_.access.segment_rows;
+    const std::int64_t count = tile.rows.count, segment_rows = plan_.segment_rows;
     const std::int64_t segments = (count + segment_rows - 1) / segment_rows;
     for (std::int64_t segment = 0; segment < segments; ++segment) {
       const std::int64_t begin = count * segment / segments, end = count * (segment + 1) / segments;

@@ -62,7 +62,7 @@ Add::Add(const ConstRows& x, const Rows& out, std::int64_t batch_rows, const Fac
       factors_(factors) {}
 
 void Add::apply(const Tile& tile, const Range& items, const Workspace& workspace) const {
-  const NextRows after = next_rows(arrays_, items.first, next_l(tile, workspace.access), workspace.access);
+  const NextRows after = next_rows(arrays_, items.first, next_l(tile, workspace), workspace.access);
   walk(arrays_, shape_, tile, {{&tile.columns, 1}}, items, after, workspace,
        AddRows{shape_.dtype, factors_, workspace.access.non_temporal});
 }

@@ -70,7 +70,8 @@ inline OperationShape shape_of_writing(const Rows& out, std::int64_t batch_rows)
 
 struct Workspace {
   Access access;
-  char* scratch;  // shape().scratch_bytes
+  std::int64_t segment_rows;  // of a tile, which are combined with one item after the other
+  char* scratch;              // shape().scratch_bytes
 };
 
 class Operation {

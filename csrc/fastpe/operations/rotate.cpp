@@ -139,7 +139,7 @@ void Rotate::apply(const Tile& tile, const Range& items, const Workspace& worksp
     if (workspace.access.prefetch) {
       const bool is_last = item == items.end();
       const Heads next = heads_at(is_last ? items.first : item, 1);
-      after = next_rows(next.array, next.items.first, is_last ? next_l(tile, workspace.access) : tile.rows.first,
+      after = next_rows(next.array, next.items.first, is_last ? next_l(tile, workspace) : tile.rows.first,
                         workspace.access);
     }
     copy_columns(heads, tile.rows, pairing_.rotates_all() ? shape_.columns : 0);

@@ -37,8 +37,8 @@ inline NextRows next_rows(const ReadWrite& arrays, std::int64_t item, std::int64
   return {arrays.x.row(item, l), arrays.is_in_place() || access.non_temporal ? nullptr : arrays.out.row(item, l)};
 }
 // The row at which the items begin again.
-inline std::int64_t next_l(const Tile& tile, const Access& access) {
-  return tile.rows.first + std::min(tile.rows.count, access.segment_rows);
+inline std::int64_t next_l(const Tile& tile, const Workspace& workspace) {
+  return tile.rows.first + std::min(tile.rows.count, workspace.segment_rows);
 }
 
 // One after the other, or where they lie side by side inside of the sequence, one row of all of them after the other.

@@ -172,7 +172,7 @@ void write_tables(const RotaryEmbedding& embedding, const TablesRequest& request
     front_end.run({source, write, rows.placement, request.max_threads});
   };
   if (form.are_angles()) return run(AngleRows(embedding.encoder, embedding.coordinates), Write(written[0], is_new));
-  run(embedding.rows(embedding.row_factor(false)), Write(written, form, embedding.pairs(), is_new));
+  run(embedding.source(embedding.row_factor(false)), Write(written, form, embedding.pairs(), is_new));
 }
 
 void rotate(const RotaryEmbedding& embedding, const RotateRequest& request, FrontEnd& front_end) {
@@ -181,7 +181,7 @@ void rotate(const RotaryEmbedding& embedding, const RotateRequest& request, Fron
   const Placement placement = placement_of(request.placement, extent, 0, embedding.coordinates.count, request.is_shift);
   // Keys that are moved contain the embedding's factor.
   const double row_factor = request.is_shift ? 1.0 : embedding.row_factor(request.is_inverse);
-  rotate_by(embedding.rows(row_factor), embedding.pairing(row_factor, request.is_inverse), extent, placement, {},
+  rotate_by(embedding.source(row_factor), embedding.pairing(row_factor, request.is_inverse), extent, placement, {},
             request, front_end);
 }
 

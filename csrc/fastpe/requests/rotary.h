@@ -31,8 +31,8 @@ struct RotaryEmbedding : Encoding {
   const Pairing& pairing(double row_factor, bool is_inverse) const {
     return pairings_[(row_factor == 1.0 ? 2 : 0) + (is_inverse != heads.conjugate ? 1 : 0)];
   }
-  // Rows of this factor: the embedding's own, 1, or the inverse. Only rows of the own one are kept.
-  Sinusoids rows(double row_factor) const {
+  // Yields rows of this factor: the embedding's own, 1, or the inverse. Only rows of the own one are kept.
+  Sinusoids source(double row_factor) const {
     return Sinusoids(encoding_with(row_factor), 0, coordinates.count > 0 ? &coordinates : nullptr);
   }
 

@@ -51,7 +51,7 @@ class Source {
 
   // The rows from position 0 on, of which those within the bounds are there, in this dtype or in the operation's own;
   // or no data.
-  virtual TableView find(DType /*dtype*/, const PositionBounds& /*bounds*/) const { return {}; }
+  virtual TableView kept_rows(DType /*dtype*/, const PositionBounds& /*bounds*/) const { return {}; }
   // After a call that would have used them: keeps rows within the bounds for later calls, or does not. No result
   // depends on it. It makes about bytes_written of them at most, so that a small call stays one. Throws Interrupted.
   virtual void keep(DType /*dtype*/, const PositionBounds& /*bounds*/, std::int64_t /*bytes_written*/,

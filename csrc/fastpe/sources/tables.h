@@ -12,8 +12,8 @@ class LearnedTable final : public Source {
  public:
   explicit LearnedTable(const TableView& table) : Source({0, table.rows - 1, false}, {}), table_(table) {}
 
-  TableView find(DType, const PositionBounds&) const override { return table_; }
-  // Never called: make_plan() always asks find() where blocks are single rows.
+  TableView kept_rows(DType, const PositionBounds&) const override { return table_; }
+  // Never called: make_plan() always asks for kept_rows() where blocks are single rows.
   void write_rows(const Span&, const Target&, char*) const override { assert(false); }
 
  private:

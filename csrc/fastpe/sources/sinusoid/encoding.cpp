@@ -88,8 +88,8 @@ const Encoding::Memory& Encoding::memory_of(const KeptRows& rows) const {
   });
 }
 
-TableView Encoding::find(DType dtype, const PositionBounds& bounds) const {
-  const KeptRows& kept = kept_rows(dtype);
+TableView Encoding::kept_rows(DType dtype, const PositionBounds& bounds) const {
+  const KeptRows& kept = rows_of(dtype);
   if (!can_keep(dtype, bounds) || !kept.memory.is_made()) return {};
   const Memory& memory = memory_of(kept);
   const Range chunks = chunks_of(bounds);
@@ -100,7 +100,7 @@ TableView Encoding::find(DType dtype, const PositionBounds& bounds) const {
 }
 
 void Encoding::reserve(DType dtype, const PositionBounds& bounds) const {
-  if (!is_automatic_ && can_keep(dtype, bounds)) memory_of(kept_rows(dtype));
+  if (!is_automatic_ && can_keep(dtype, bounds)) memory_of(rows_of(dtype));
 }
 
 std::int64_t Encoding::first_to_fill(const Memory& memory, const Range& chunks) const {
@@ -122,7 +122,7 @@ void Encoding::keep(DType dtype, const PositionBounds& bounds, std::int64_t byte
                     Interruption* interruption) const {
   if (!can_keep(dtype, bounds)) return;
   if (is_automatic_ && !was_used_.exchange(true, std::memory_order_relaxed)) return;
-  const KeptRows& rows = kept_rows(dtype);
+  const KeptRows& rows = rows_of(dtype);
   try {
     const Range chunks = chunks_of(bounds);
     const std::int64_t first = first_to_fill(memory_of(rows), chunks);
@@ -135,7 +135,7 @@ void Encoding::keep(DType dtype, const PositionBounds& bounds, std::int64_t byte
 
 void Encoding::warm_up(DType dtype, int max_threads, Interruption* interruption) const {
   encoder.prepare(dtype, interruption);
-  const KeptRows& rows = kept_rows(dtype);
+  const KeptRows& rows = rows_of(dtype);
   if (!is_automatic_ && rows.limit > 0)
     fill(rows, {0, ((rows.limit - 1) >> chunk_shift_) + 1}, max_threads, interruption);
 }

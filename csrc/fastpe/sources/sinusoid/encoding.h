@@ -44,7 +44,7 @@ class Encoding {
   const std::optional<std::int64_t> padding_idx;
 
   // Rows from position 0 on, if those within the bounds are filled. It allocates nothing.
-  TableView find(DType dtype, const PositionBounds& bounds) const;
+  TableView kept_rows(DType dtype, const PositionBounds& bounds) const;
 
   // Takes the memory for the rows that max_len promises. Throws std::bad_alloc.
   void reserve(DType dtype, const PositionBounds& bounds) const;
@@ -74,9 +74,9 @@ class Encoding {
   // Rows are kept in float32 and float64; a 16-bit encoding is rounded once, from the exact value.
   bool can_keep(DType dtype, const PositionBounds& bounds) const {
     return !is_16_bit(dtype) && bounds.are_all_integers && 0 <= bounds.lowest && bounds.lowest <= bounds.highest &&
-           bounds.highest < kept_rows(dtype).limit;
+           bounds.highest < rows_of(dtype).limit;
   }
-  const KeptRows& kept_rows(DType dtype) const { return dtype == DType::float64 ? float64_ : float32_; }
+  const KeptRows& rows_of(DType dtype) const { return dtype == DType::float64 ? float64_ : float32_; }
   const Memory& memory_of(const KeptRows& rows) const;
   Range chunks_of(const PositionBounds& bounds) const {
     const std::int64_t first = bounds.lowest >> chunk_shift_;

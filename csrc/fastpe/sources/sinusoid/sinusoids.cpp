@@ -47,8 +47,8 @@ Sinusoids::Sinusoids(const Encoding& encoding, std::int64_t first_column, const 
       first_column_(first_column),
       coordinates_(coordinates) {}
 
-TableView Sinusoids::find(DType dtype, const PositionBounds& bounds) const {
-  TableView rows = coordinates_ == nullptr ? encoding_.find(dtype, bounds) : TableView();
+TableView Sinusoids::kept_rows(DType dtype, const PositionBounds& bounds) const {
+  TableView rows = coordinates_ == nullptr ? encoding_.kept_rows(dtype, bounds) : TableView();
   if (rows.data != nullptr) rows.data += first_column_ * element_bytes(dtype);
   return rows;
 }
@@ -95,7 +95,8 @@ void Sinusoids::write_rows(const Span& span, const Target& target, char* scratch
 const char* Sinusoids::row_at(const Number& position, int coordinate, DType dtype, char* scratch) const {
   PositionBounds bounds;
   bounds.add(position);
-  if (const TableView kept = encoding_.find(dtype, bounds); kept.data != nullptr) return kept.row(position.integer);
+  if (const TableView kept = encoding_.kept_rows(dtype, bounds); kept.data != nullptr)
+    return kept.row(position.integer);
   LastRows& last = *std::launder(reinterpret_cast<LastRows*>(scratch));
   char* const row = scratch + offset_of_row(coordinate);
   if (!last.are_made[coordinate] || last.positions[coordinate] != position.value) {

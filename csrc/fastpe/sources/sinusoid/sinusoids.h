@@ -28,7 +28,7 @@ class Sinusoids final : public Source {
   explicit Sinusoids(const Encoding& encoding, std::int64_t first_column = 0,
                      const FrequencyCoordinates* coordinates = nullptr);
 
-  TableView find(DType dtype, const PositionBounds& bounds) const override;
+  TableView kept_rows(DType dtype, const PositionBounds& bounds) const override;
   void keep(DType dtype, const PositionBounds& bounds, std::int64_t bytes_written, int max_threads,
             Interruption* interruption) const override;
   void prepare(DType dtype, const PositionBounds& bounds, bool will_keep, Interruption* interruption) const override;
