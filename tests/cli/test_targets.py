@@ -291,3 +291,10 @@ def test_killed_at_any_point(suffix: str) -> None:
             (shutil.rmtree if os.path.isdir(left) else os.unlink)(left)
     subprocess.run(command, check=True)
     np.testing.assert_array_equal(read(f"y{suffix}"), expected)
+
+
+def test_a_suffix_may_have_capital_letters() -> None:
+    x = embeddings(6, WIDTH)
+    np.save("x.npy", x)
+    assert run("add x.npy -o Y.NPY") == 0
+    assert np.array_equal(np.load("Y.NPY"), fastpe.add(x))
