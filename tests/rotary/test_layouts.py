@@ -54,3 +54,15 @@ def test_heads_are_shared_out_within_an_axis(num_threads: int) -> None:
             np.testing.assert_array_equal(k[0, :, g, h, 1024:], value * sin)
     assert not wide[:, :, 1::2].any()
     assert not q.any()
+
+
+@pytest.mark.parametrize(
+    "given", [{}, {"offset": 7}, {"positions": np.arange(5) * 3}, {"valid": [1, 0, 1, 1, 0]}], ids=str
+)
+def test_arrays_have_batches_of_their_own_where_all_rows_are_alike(given: Any) -> None:
+    arrays = [values(shape, FLOAT32, seed=4) for shape in ((4, 3, 5, 8), (1, 2, 5, 8), (5, 8))]
+    expected = [ROPE.rotate(each, seq_axis=-2, **given) for each in arrays]
+    for order in ([0, 1, 2], [1, 0, 2], [2, 1, 0]):
+        found = ROPE.rotate_(*(arrays[i].copy() for i in order), seq_axis=-2, **given)
+        for i, each in zip(order, found, strict=True):
+            assert_same_bits(each, expected[i])
