@@ -122,6 +122,8 @@ def test_scalings_are_those_of_python(library: Library, scaling: dict[str, Any],
     [
         ("type", {"type": 9, "factor": 2.0}),
         ("truncate", {**YARN, "truncate": -1}),
+        ("truncate", {"type": "linear", "factor": 2.0, "truncate": CONSTANTS["FASTPE_TRUNCATE_NO"]}),
+        ("original_max_position_embeddings", {**LONGROPE, "divisors": SHORT, "original_max_position_embeddings": 1}),
         ("type", {"type": 0, "factor": 2.0}),
         ("factor", {"type": "linear"}),
         ("factor", {**YARN, "factor": float("nan")}),
@@ -159,6 +161,7 @@ def test_wrong_options_are_refused(library: Library) -> None:
     for argument, width, options in (
         *(("rotary_dim", 7, {}), ("base", 8, {"base": 0.0}), ("head_dim", 8, {"head_dim": 6})),
         ("frequencies", 4, {"base": 2.0, "frequencies": [1.0, 0.5]}),
+        ("frequencies", 4, {"base": 0.0, "frequencies": [1.0, 0.5], "scaling": {"type": "linear", "factor": 2.0}}),
         ("attention_factor", 4, {"attention_factor": -1.0}),
         ("frequency_count", 4, {"base": 0.0, "frequency_count": 2}),
     ):
@@ -323,6 +326,9 @@ REFUSED: list[tuple[str, str, Callable[[Encoding, Rotary, npt.NDArray[Any]], Any
     ("VALUE", "x[0]", lambda e, r, x: Rotary(e.shared_library, 4).rotate(x)),
     ("VALUE", "inverse", lambda e, r, x: r.rotate(x, inverse=2)),
     ("VALUE", "count", lambda e, r, x: r.rotate()),
+    ("VALUE", "head_dim", lambda e, r, x: rotate_by_tables(e.shared_library, x, **TABLES, head_dim=-1)),
+    ("VALUE", "lengths", lambda e, r, x: r.tables("cos_sin", x[0], lengths=[LENGTH])),
+    ("VALUE", "cu_seqlens", lambda e, r, x: r.shift(x, by=1, cu_seqlens=[0, LENGTH])),
     ("VALUE", "second", lambda e, r, x: r.tables("halves", x[0, :, :8])),
     ("VALUE", "second", lambda e, r, x: r.tables("cos_sin", x[0], x[1])),
     ("VALUE", "second", lambda e, r, x: r.tables("halves", x[0, :, :8], x[1, 1:, :8])),

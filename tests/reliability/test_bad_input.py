@@ -50,7 +50,10 @@ REFUSED: Refused = {
     (ValueError, "x valid"): ["add_(floats, valid=memory[:3].view('?'))"],
     (ValueError, "x cu_seqlens"): ["add_(floats.reshape(24, 8), cu_seqlens=memory[4:6])"],
     (ValueError, "x table"): ["add_(floats, table=floats[0])"],
-    (ValueError, "out positions"): ["encode(memory[:12], 8, out=floats[0])"],
+    (ValueError, "out positions"): [
+        "encode(memory[:12], 8, out=floats[0])",
+        "embed([0] * 12, table, positions=memory[:12], out=floats[0])",
+    ],
     (ValueError, "out ids"): ["embed(memory[:12], table, out=floats[0])"],
     (ValueError, "out table"): ["embed([0, 1, 2], table, out=table[:3])"],
     (TypeError, "dtype"): each("encode(3, 8, dtype={})", f"'i4' | 3 | complex | 'nonsense' | '{FOREIGN}f4'"),
