@@ -56,6 +56,7 @@ def test_torch(dtype: str) -> None:
     )
     cos, sin = (torch.from_numpy(np.ascontiguousarray(x[0, :, half])) for half in (slice(32), slice(32, 64)))
     assert fastpe.rotate_by_tables_(k, cos=cos, sin=sin, interleaved=True, seq_axis=-2) is k
+    assert fastpe.identify(torch.from_numpy(fastpe.encode(64, 64)).to(out.dtype)).matches
     ids = torch.arange(7)
     assert encoding.embed(ids, out).tobytes() == encoding.embed(ids.numpy(), plain(out)).tobytes()
 

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from fastpe import _core
 from fastpe._errors import refused
 from fastpe._identify import encodings, rotary
 from fastpe._identify.answer import Array, Identification, nonzero
@@ -89,7 +90,7 @@ def identify(table: npt.ArrayLike, sin: npt.ArrayLike | None = None) -> Identifi
     with np.errstate(over="ignore", invalid="ignore"):
         for match in itertools.chain(encodings.find(array) if encoding else (), rotary.find(given)):
             if (difference := match.difference(nonzero(match.given))) is not None:
-                notes = *match.notes, *_notes(zero, match.given[0], np.asarray(table).dtype)
+                notes = *match.notes, *_notes(zero, match.given[0], _core.array(table, "table").dtype)
                 found = {**match.found, "largest_difference": difference, "tolerance": float(match.allowed.max())}
                 return Identification(True, code=match.code, **found, **size, notes=notes)
     notes = (_as_it_is if sin is None else _as_they_are,) if array.dtype.kind != "c" else ()
@@ -98,17 +99,13 @@ def identify(table: npt.ArrayLike, sin: npt.ArrayLike | None = None) -> Identifi
 
 def _checked(name: str, table: Any) -> Array:
     """`table` in single or double precision, without its axes of length 1 except for the last two."""
-    try:
-        array = np.asarray(table)
-    except ValueError:
-        raise refused(ValueError, name, "holds rows of different lengths", "an array", "pass one of them") from None
-    except (TypeError, RuntimeError):  # PyTorch refuses tensors in bfloat16 and those that require a gradient
-        array = np.array(None)
+    array: Array = _core.array(table, name)
     if array.dtype == _saved_bfloat16:
         array = (np.ascontiguousarray(array).view("<u2").astype(np.uint32) << 16).view(np.float32)
     if array.dtype.kind not in "fiubc" and array.dtype.name != "bfloat16":
-        remedy = f"read a file with numpy.load, and pass {name}.detach().float().numpy() of a PyTorch tensor"
-        raise refused(TypeError, name, f"is a {type(table).__name__}", "an array of numbers", remedy)
+        raise refused(
+            TypeError, name, f"is a {type(table).__name__}", "an array of numbers", "read a file with numpy.load"
+        )
     if array.ndim < 2 or 0 in array.shape:
         raise refused(ValueError, name, f"has shape {list(array.shape)}", "[L, d_model]: one row for each position")
     dtype = np.result_type(array, np.float32)
