@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Free-threaded Python, and arguments that others change while a call reads them: an error or a result, never a crash.
+"""Free-threaded Python, and arguments that others change while a call reads them: an error or a result.
 
-An array that another thread reshapes or resizes meanwhile is no such argument: NumPy's own calls crash then.
+Left out are arrays that another thread reshapes or resizes meanwhile: NumPy's own calls crash then, and fastpe's too.
 """
 
 from __future__ import annotations
