@@ -15,7 +15,18 @@ from typing import Any
 import numpy as np
 
 import fastpe
-from benchmarks.answers import Check, added, embeddings, encoded, equals, float32_angles, resized, rotated, tables
+from benchmarks.answers import (
+    Check,
+    Expected,
+    added,
+    embeddings,
+    encoded,
+    equals,
+    float32_angles,
+    resized,
+    rotated,
+    tables,
+)
 from benchmarks.graphs import graph_cases
 from benchmarks.harness import Array, Bar, Case, Contender, Shape
 from benchmarks.rivals import (
@@ -290,6 +301,23 @@ def _tables(shape: Shape) -> Iterator[Contender]:
     yield from both(check(absolute=float32_angles(np.arange(length))), "new_tables(xp, position, frequency)", **values)
 
 
+def _angles(shape: Shape) -> Iterator[Contender]:
+    """Products of positions and frequencies, beside cosines and sines in arrays at hand."""
+    length, columns = shape
+    exact = np.arange(length)[:, None] * 10000.0 ** (-np.arange(0, columns, 2) / columns)
+    expected = Expected(length, lambda chosen: exact[chosen])
+    call = fastpe.RotaryEmbedding(columns, interleaved=False, max_len=0).tables
+    names = {"tables": call, "length": length, "out": _zeros(length, columns // 2)}
+    yield _own('tables(length, form="angles", out=out)', expected.within(1e-11), **names)
+    halves = {"tables": call, "length": length, "out": (_zeros(length, columns // 2), _zeros(length, columns // 2))}
+    check = tables(np.arange(length), columns, absolute=_exact)
+    yield dataclasses.replace(_own("tables(length, out=out)", check, **halves), name="halves", kind="reference")
+    values: dict[str, Any] = {"position": np.arange(length, dtype=np.float32)[:, None]}
+    values |= {"frequency": frequencies(columns), "out": names["out"]}
+    work = "xp.multiply(position, frequency, out=out)"
+    yield from both(expected.within(float32_angles(np.arange(length))), work, **values)
+
+
 def _table_row(shape: Shape, *, form: str) -> Iterator[Contender]:
     position, columns, half, copies = 1234, shape[-1], shape[-1] // 2, 2 if form == "tile" else 1
     check = functools.partial(tables, np.array([position]), columns, copies=copies)
@@ -364,6 +392,7 @@ def all_cases() -> list[Case]:
     scattered = numpy(2.5, 2.5, "NumPy's passes move only 1.7 times as many bytes")
     rotated_pairs = numpy(8, 8, "NumPy takes only 8 to 9 times as long as x + 1")
     heads, batch_of_heads, table = (1, 32, 2048, 128), (8, 32, 512, 128), "against a table"
+    angles = "tables(4096), d = 128, angles"
     grid, resizes = "resize_table [37 x 37, 1024] to 24 x 18", (37, 24, 18, 1024)
     resized_grid = Case("grids", grid, "new", "against a table", resizes, _resize, [Bar(["torch"], 3, 3)])
     copying, turning = (Bar([name], 0.77, 0.77) for name in ("np.copyto", "in place"))  # the longer of the two
@@ -416,6 +445,7 @@ def all_cases() -> list[Case]:
         Case("decode", qk, "in place", "kept", (1, 32, 1, 128), _decode_rotation, [numpy(8, 8)]),
         _shown(Case("tables", "tables(4096), d = 128", "new", "computed", (4096, 128), _tables, [numpy(2.8, 4.5)])),
         _hidden(Case("tables", large, "new", "computed", (131_072, 128), _tables, [numpy(2.2, 3.5)])),
+        _hidden(Case("tables", angles, "given", "computed", (4096, 128), _angles, [Bar(["halves"], 0.67, 0.67)])),
         Case("decode", row("halves"), "given", "computed", (1, 128), halves, [numpy(2, 2)]),
         _hidden(Case("decode", row("tile"), "given", "computed", (1, 128), tile, [numpy(2, 2)])),
         resized_grid,

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <cstring>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "check.h"
@@ -443,6 +444,29 @@ void resizing_is_the_scalar_arithmetic(const Kernels& kernels, DType dtype, bool
   report(holds, described(to_float64 ? "resize to float64" : "resize from float64", dtype, columns, shift));
 }
 
+// ---- angles
+
+void angles_are_exact_products(const Kernels& kernels, DType dtype, std::int64_t columns, std::int64_t shift) {
+  constexpr std::int64_t rows = 3;
+  std::vector<double> high = numbers(columns + 2 * column_padding, 17), low = numbers(columns + 2 * column_padding, 31);
+  for (double& each : low) each *= 0x1p-54;
+  GuardedRows out(dtype, rows, columns, shift, 3);
+  for (const auto& [position, unit] : {std::pair{123456789.0, 1.0}, std::pair{-1.0, 1.0}, std::pair{0.7, 0x1p-600}}) {
+    kernels.angles[index_of(dtype)](
+        {out.data(), out.row_stride_bytes, rows, columns, position, unit, high.data(), low.data()});
+    bool holds = out.guards_are_whole();
+    for (std::int64_t row = 0; row < rows; ++row) {
+      for (std::int64_t column = 0; column < columns; ++column) {
+        const double at = position + static_cast<double>(row);
+        const double h = high[static_cast<std::size_t>(column)], l = low[static_cast<std::size_t>(column)];
+        const double product = at * h, rest = std::fma(at, h, -product) + at * l;
+        holds = holds && out.at(row, column) == rounded_to(dtype, (product + rest) * unit);
+      }
+    }
+    report(holds, described("angles", dtype, columns, shift));
+  }
+}
+
 void copies_are_whole(const Kernels& kernels, std::int64_t columns, std::int64_t shift) {
   if (kernels.copy_non_temporal == nullptr) return;
   GuardedRows x(DType::float32, 1, columns, 1, 0), out(DType::float32, 1, columns, shift, 0);
@@ -475,6 +499,7 @@ void every_kernel(const Kernels& kernels) {
                                                {3, 5, false, bound});
           }
         }
+        if (!is_16_bit(dtype)) angles_are_exact_products(kernels, dtype, columns, shift);
         for (const bool to_float64 : {false, true}) {
           resizing_is_the_scalar_arithmetic(kernels, dtype, to_float64, columns, shift, 1.0);
         }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Converts float32 to and from the half types where an instruction set cannot, or where float64 is rounded to them once;
-// the bits are those of the hardware.
+// Converts float32 to and from the half types where an instruction set cannot, or where float64 is rounded to them
+// once; the bits are those of the hardware.
 #pragma once
 
 #include <cstdint>

@@ -46,6 +46,16 @@ struct PhasorArguments {
   bool compensated;                         // errors near half an ulp, for float64 outputs
 };
 
+// angles writes (position + row) * (high + low) * unit, for each of the frequencies.
+struct AngleArguments {
+  char* out;
+  std::int64_t out_row_stride_bytes, rows, columns;
+  double position;     // an integer where there are several rows
+  double unit;         // a power of two
+  const double* high;  // padded
+  const double* low;
+};
+
 // An anchor's values and slopes, from the first wanted column on; or those of its group's centre, with the cosines and
 // sines of the angle between the two. The latter never for float64.
 struct AnchorPhasors {
@@ -146,6 +156,7 @@ struct Copying {
 
 struct Kernels {
   void (*phasors)(const PhasorArguments&) = nullptr;
+  void (*angles[written_dtype_count])(const AngleArguments&) = {};  // float32 and float64
   void (*expand[written_dtype_count])(const Expansion&) = {};
   void (*combine[written_dtype_count])(const Combination&) = {};             // addend: of row_dtype
   void (*combine_same_dtype[written_dtype_count])(const Combination&) = {};  // addend: of the dtype itself

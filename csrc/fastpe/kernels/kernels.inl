@@ -3,6 +3,7 @@
 // defines before it includes this one. Nothing of the standard library is instantiated here and nothing has external
 // linkage: the linker could otherwise hand this file's copy of a shared function to a processor that cannot run it. FMA
 // computes only the errors of products, which are exact, so that every instruction set gives the same bits.
+#include "angles.inl"
 #include "combine.inl"
 #include "elements.inl"
 #include "expand.inl"
@@ -20,6 +21,7 @@ template <class T, class Row>
 constexpr void add_dtype(Kernels& kernels) {
   constexpr int dtype = index_of(T::dtype);
   static_assert(Row::dtype == row_dtype(T::dtype));
+  if constexpr (!is_16_bit(T::dtype)) kernels.angles[dtype] = angles<T>;
   kernels.expand[dtype] = expand<T>;
   kernels.combine[dtype] = combine<T, Row>;
   kernels.combine_same_dtype[dtype] = combine<T, T>;

@@ -8,22 +8,10 @@
 #include <new>
 
 #include "fastpe/cache_line.h"
+#include "fastpe/dispatch.h"
 #include "fastpe/error.h"
 
 namespace fastpe {
-namespace {
-
-// position * (high + low), exact but for the last bits of low. In float32, rounding it again may cost 2^-53 of it.
-double angle_at(double position, double high, double low) {
-  // The product's error would be lost below the least double.
-  const bool is_tiny = std::fabs(position) < 0x1p-700;
-  const double factor = is_tiny ? position * 0x1p600 : position;
-  const double product = factor * high;
-  const double angle = product + (std::fma(factor, high, -product) + factor * low);
-  return is_tiny ? angle * 0x1p-600 : angle;
-}
-
-}  // namespace
 
 FrequencyCoordinates::FrequencyCoordinates(const std::vector<double>& given, std::int64_t frequency_count) {
   const auto size = static_cast<std::int64_t>(given.size());
@@ -134,19 +122,28 @@ void Sinusoids::join_rows(const Span& span, const Target& target, char* scratch)
 
 void AngleRows::write_rows(const Span& span, const Target& target, char* /*scratch*/) const {
   const DoubleDoubles& radians = encoder_.frequencies().radians;
-  const bool is_float64 = target.dtype == DType::float64;
-  assert((is_float64 || target.dtype == DType::float32) && target.x == nullptr);
-  for (std::int64_t row = 0; row < span.count; ++row) {
-    char* out = target.out + row * target.out_row_stride_bytes;
-    for (std::int64_t i = 0; i < target.columns.count; ++i, out += element_bytes(target.dtype)) {
-      const auto k = static_cast<std::size_t>(target.columns.first + i);
-      const Number& position = span.coordinates.count == 0
-                                   ? span.position
-                                   : span.coordinates[static_cast<std::size_t>(coordinates_.of_frequency[k])];
-      const double angle = angle_at(position.value + static_cast<double>(row), radians.high[k], radians.low[k]);
-      const auto narrow = static_cast<float>(angle);
-      is_float64 ? std::memcpy(out, &angle, sizeof angle) : std::memcpy(out, &narrow, sizeof narrow);
-    }
+  assert(!is_16_bit(target.dtype) && target.x == nullptr);
+  AngleArguments a{};
+  a.out_row_stride_bytes = target.out_row_stride_bytes;
+  a.rows = span.count;
+  const auto coordinate_of = [&](std::int64_t k) {
+    return span.coordinates.count == 0 ? 0 : coordinates_.of_frequency[static_cast<std::size_t>(k)];
+  };
+  // Adjacent columns of one coordinate are made together.
+  for (std::int64_t first = target.columns.first; first < target.columns.end(); first += a.columns) {
+    const int coordinate = coordinate_of(first);
+    a.columns = 1;
+    while (first + a.columns < target.columns.end() && coordinate_of(first + a.columns) == coordinate) ++a.columns;
+    const double position =
+        (span.coordinates.count == 0 ? span.position : span.coordinates[static_cast<std::size_t>(coordinate)]).value;
+    // The product's error would be lost below the least double.
+    const bool is_tiny = position != 0.0 && std::fabs(position) < 0x1p-700;
+    a.position = is_tiny ? position * 0x1p600 : position;
+    a.unit = is_tiny ? 0x1p-600 : 1.0;
+    a.out = target.out + (first - target.columns.first) * element_bytes(target.dtype);
+    a.high = radians.high.data() + first;
+    a.low = radians.low.data() + first;
+    active_kernels().angles[index_of(target.dtype)](a);
   }
 }
 
