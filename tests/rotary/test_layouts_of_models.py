@@ -352,3 +352,32 @@ def test_the_layout_of_the_encoder_of_images() -> None:
 def test_refused(call: str, error: type[Exception], arguments: str) -> None:
     names = {"layouts": LAYOUTS, "rope": fastpe.RotaryEmbedding.from_layout, "of": fastpe.RotaryLayout.from_config}
     check_refused(call, error, arguments, names)
+
+
+@pytest.mark.parametrize("layout", ["wan", "flux", "hunyuan_video"])
+def test_a_base_for_each_coordinate(layout: str) -> None:
+    """As in NTK-scaled video models, whose rows, columns and frames grow by different factors."""
+    bases = [10000.0, 25000.0, 40000.0]
+    usual = fastpe.RotaryEmbedding.from_layout(layout, 128)  # type: ignore[arg-type]
+    axes = np.asarray(usual.arguments["frequency_axes"])
+    counts = np.bincount(axes)
+    found = fastpe.RotaryEmbedding.from_layout(layout, 128, base=bases[: len(counts)])  # type: ignore[arg-type]
+    for axis, count in enumerate(counts):
+        expected = bases[axis] ** (-np.arange(count) / count)
+        assert np.abs(found.frequencies[axes == axis] / expected - 1).max() < 1e-15
+    same = fastpe.RotaryEmbedding.from_layout(layout, 128, base=[10000.0] * len(counts))  # type: ignore[arg-type]
+    assert np.array_equal(same.frequencies, fastpe.RotaryEmbedding.from_layout(layout, 128, base=10000.0).frequencies)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("layout", "head_dim", "base"),
+    [
+        ("wan", 128, [1e4, 1e4]),
+        ("wan", 128, [1e4, 1e4, 0.0]),
+        ("qwen2_vl", 128, [1e6] * 3),
+        ("timm_pixel", 64, [224.0] * 2),
+    ],
+)
+def test_bases_that_do_not_fit(layout: Any, head_dim: int, base: list[float]) -> None:
+    with pytest.raises(ValueError, match=r"^base"):
+        fastpe.RotaryEmbedding.from_layout(layout, head_dim, base=base)

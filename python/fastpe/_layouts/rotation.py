@@ -11,7 +11,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from fastpe._arguments import integer, integers
+from fastpe._arguments import integer, integers, shown
 from fastpe._errors import refused
 from fastpe._rotary.scaling import Scaling, axes_of, read_base
 
@@ -44,11 +44,12 @@ class Rotation(NamedTuple):
     partial: bool = False  # whether a head may have more columns than are rotated
 
     def arguments(
-        self, layout: str, coordinates: Sequence[str], head_dim: Any, base: float | None, sections: Any
+        self, layout: str, coordinates: Sequence[str], head_dim: Any, base: Any, sections: Any
     ) -> dict[str, Any]:
         """The arguments of the `RotaryEmbedding`."""
         head_dim = integer("head_dim", head_dim, 2)
-        chosen = self.base if base is None else read_base("base", base)
+        bases = self._bases(layout, coordinates, base)
+        chosen = bases[0]
         if chosen is None:
             found = f"is None, and the models of layout {layout!r} have different ones"
             remedy = "give base=, the rope_theta of config.json, or call RotaryEmbedding.from_config"
@@ -65,7 +66,7 @@ class Rotation(NamedTuple):
             )
             raise refused(ValueError, "layout", found, remedy=f"rotate the halves: {rope}; {calls}")
         axes = np.tile([1, 0], counts[0]) if self.division == "mixed" else axes_of(self.division, counts)
-        frequencies = self._frequencies(chosen, counts)
+        frequencies = self._frequencies(bases, counts)
         result = {
             "rotary_dim": 2 * sum(counts),
             "interleaved": self.interleaved,
@@ -74,6 +75,18 @@ class Rotation(NamedTuple):
         }
         ideal = frequencies is None
         return result | {"form": self.form} | ({"base": chosen} if ideal else {"frequencies": frequencies})
+
+    def _bases(self, layout: str, coordinates: Sequence[str], base: Any) -> tuple[Any, ...]:
+        """The base of each coordinate."""
+        if not isinstance(base, (tuple, list, np.ndarray)) or np.ndim(base) == 0:
+            return (self.base if base is None else read_base("base", base),) * len(coordinates)
+        if len(base) != len(coordinates):
+            expected = f"one number, or one for each coordinate of layout {layout!r}, {', '.join(coordinates)}"
+            raise refused(ValueError, "base", f"has {len(base)} numbers", expected)
+        if self.division not in ("blocks", "mixed") or self.linear:
+            expected = f"one number: layout {layout!r} divides one sequence of frequencies among its coordinates"
+            raise refused(ValueError, "base", f"is {shown(base)}", expected)
+        return tuple(read_base("base", each) for each in base)
 
     def _checked(self, layout: str, coordinates: Sequence[str], sections: Any) -> tuple[int, ...]:
         result = integers("sections", sections, "(16, 24, 24)")
@@ -115,18 +128,19 @@ class Rotation(NamedTuple):
             raise wrong(f"more: a coordinate of layout {layout!r} has no columns")
         return tuple(counts)
 
-    def _frequencies(self, base: float, counts: tuple[int, ...]) -> npt.NDArray[np.float64] | None:
+    def _frequencies(self, bases: tuple[float, ...], counts: tuple[int, ...]) -> npt.NDArray[np.float64] | None:
         """None for the ideal ones over all columns, in their order."""
         if self.division in ("runs", "strides", "turns"):
             return None
-        ideal = Scaling("default", base)
         if self.division == "parity":
-            shared, _ = ideal.frequencies(2 * sum(counts))
+            shared, _ = Scaling("default", bases[0]).frequencies(2 * sum(counts))
             return np.concatenate([shared[0::2], shared[1::2]])
         if self.linear:
-            own = [np.pi * np.linspace(1.0, base / 2.0, count) for count in counts]
+            own = [np.pi * np.linspace(1.0, bases[0] / 2.0, count) for count in counts]
         else:
-            own = [ideal.frequencies(2 * count)[0] for count in counts]
+            own = [
+                Scaling("default", base).frequencies(2 * count)[0] for base, count in zip(bases, counts, strict=True)
+            ]
         if self.division == "mixed":
             own = [np.stack(own[::-1], axis=1).ravel()]
         return self.freq_scale * np.concatenate(own)

@@ -405,7 +405,7 @@ RotaryEmbedding.layers_from_config(config), which has an entry for each layer, o
         layout: RotaryLayoutName | RotaryLayout,
         head_dim: int,
         *,
-        base: float | None = None,
+        base: float | Sequence[float] | None = None,
         sections: Sequence[int] | None = None,
         max_len: int | None = None,
     ) -> "RotaryEmbedding":
@@ -417,9 +417,10 @@ RotaryEmbedding.layers_from_config(config), which has an entry for each layer, o
             One of `fastpe.rotary_layouts`, or its name.
         head_dim : int
             Columns of a head.
-        base : float, optional
-            The base of your model, if it is not that of the layout. Layouts of text need it, since models differ. For
-            "timm_pixel", it is the resolution in pixels, ``max_res``.
+        base : float or sequence of float, optional
+            The base of your model, if it is not that of the layout, or one for each coordinate, where each has a sequence
+            of frequencies of its own. Layouts of text need it, since models differ. For "timm_pixel", it is the resolution
+            in pixels, ``max_res``.
         sections : sequence of int, optional
             How many frequencies each coordinate has in your model, as in ``mrope_section``. They are half of the columns
             that ``axes_dim`` and ``axes_dims_rope`` count.
