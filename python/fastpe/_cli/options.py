@@ -48,7 +48,7 @@ NewDtype = Annotated[
     DtypeName | None, option("Convert to this dtype first; bfloat16 names what NumPy saves as V2.", "DTYPE")
 ]
 NoClobber = Annotated[bool, option("Refuse to replace a file.", None, "--no-clobber")]
-Quiet = Annotated[bool, option("Print only errors.", None, "-q", "--quiet")]
+Quiet = Annotated[bool, option("Print only errors and warnings.", None, "-q", "--quiet")]
 Config = Annotated[str | None, option("A model's config.json.", "FILE")]
 LayerType = Annotated[str | None, option("Type of layers in the config, if they differ.", "NAME")]
 Interleaved = Annotated[
