@@ -328,6 +328,9 @@ def test_text_alone_and_defaults_of_classes() -> None:
     tokens = np.array([[5, *[151655] * 4, 6]])
     ids = fastpe.text_inputs({"model_type": "qwen2_vl"}, tokens, image_grid_thw=[[1, 4, 4]])["position_ids"]
     assert ids[:, 0].tolist() == [[0, 1, 1, 1, 1, 3], [0, 1, 1, 2, 2, 3], [0, 1, 2, 1, 2, 3]]
+    tokens = np.array([[5, 151656, 151656, 6]])
+    ids = fastpe.text_inputs({"model_type": "qwen2_vl"}, tokens, video_grid_thw=[[2, 2, 2]])["position_ids"]
+    assert ids[:, 0].tolist() == [[0, 1, 2, 3], [0, 1, 1, 3], [0, 1, 1, 3]]
 
 
 def test_a_config_around_the_model() -> None:

@@ -59,7 +59,8 @@ def check_equal(found: dict[str, Any], expected: dict[str, Any]) -> None:
         assert len(theirs) == len(ours)
         for one, other in zip(theirs, ours, strict=True):
             np.testing.assert_array_equal(other, one, err_msg=name)
-            assert getattr(other, "dtype", int) == (one.numpy().dtype if hasattr(one, "numpy") else int), name
+            dtype = one.numpy().dtype if hasattr(one, "numpy") else getattr(one, "dtype", int)
+            assert getattr(other, "dtype", int) == dtype, name
 
 
 def dense(inputs: dict[str, Any], side: int) -> Any:

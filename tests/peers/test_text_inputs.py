@@ -29,7 +29,7 @@ def test_every_folder_has_a_rule() -> None:
 
 def kinds(folder: str, tokens: Any) -> Any:
     """0 text, 1 image, 2 video, 3 audio, and more for marks of MiniCPM-V."""
-    model = text_model(peer(folder).config.to_dict())
+    model = text_model(fastpe.ModelConfig(peer(folder).config.to_dict()))
     assert model is not None
     return SpecialTokens(model).kinds_of(tokens)
 
