@@ -318,6 +318,17 @@ def _angles(shape: Shape) -> Iterator[Contender]:
     yield from both(expected.within(float32_angles(np.arange(length))), work, **values)
 
 
+def _mask(shape: Shape) -> Iterator[Contender]:
+    length, keys = shape
+    position, key = np.arange(keys - length, keys)[:, None], np.arange(keys)
+    expected = equals((key <= position) & (key > position - 1024))
+    call = "attention_mask(length, causal=True, past=past, window=1024)"
+    yield _own(call, expected, attention_mask=fastpe.attention_mask, length=length, past=keys - length)
+    names = {"position": position, "key": key}
+    numpy = "(key <= position) & (key > position - 1024)"
+    yield Contender(name="NumPy", work=numpy, names=names, check=expected)
+
+
 def _table_row(shape: Shape, *, form: str) -> Iterator[Contender]:
     position, columns, half, copies = 1234, shape[-1], shape[-1] // 2, 2 if form == "tile" else 1
     check = functools.partial(tables, np.array([position]), columns, copies=copies)
@@ -446,6 +457,9 @@ def all_cases() -> list[Case]:
         _shown(Case("tables", "tables(4096), d = 128", "new", "computed", (4096, 128), _tables, [numpy(2.8, 4.5)])),
         _hidden(Case("tables", large, "new", "computed", (131_072, 128), _tables, [numpy(2.2, 3.5)])),
         _hidden(Case("tables", angles, "given", "computed", (4096, 128), _angles, [Bar(["halves"], 0.67, 0.67)])),
+        _hidden(
+            Case("tables", "attention_mask, a window", "new", "computed", (4096, 4096), _mask, [Bar(["NumPy"], 3, 3)])
+        ),
         Case("decode", row("halves"), "given", "computed", (1, 128), halves, [numpy(2, 2)]),
         _hidden(Case("decode", row("tile"), "given", "computed", (1, 128), tile, [numpy(2, 2)])),
         resized_grid,
