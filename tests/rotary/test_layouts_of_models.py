@@ -381,3 +381,11 @@ def test_a_base_for_each_coordinate(layout: str) -> None:
 def test_bases_that_do_not_fit(layout: Any, head_dim: int, base: list[float]) -> None:
     with pytest.raises(ValueError, match=r"^base"):
         fastpe.RotaryEmbedding.from_layout(layout, head_dim, base=base)
+
+
+def test_dual_chunk_attention_is_refused() -> None:
+    """It rotates queries by three other positions."""
+    config = {"model_type": "qwen2", "hidden_size": 256, "num_attention_heads": 4}
+    assert fastpe.RotaryEmbedding.from_config(config).rotary_dim == 64
+    with pytest.raises(ValueError, match="dual_chunk_attention_config"):
+        fastpe.RotaryEmbedding.from_config({**config, "dual_chunk_attention_config": {"chunk_size": 262144}})
