@@ -126,6 +126,7 @@ def test_scalings_are_those_of_python(library: Library, scaling: dict[str, Any],
         ("original_max_position_embeddings", {**LONGROPE, "divisors": SHORT, "original_max_position_embeddings": 1}),
         ("type", {"type": 0, "factor": 2.0}),
         ("factor", {"type": "linear"}),
+        ("factor", {"type": "linear", "factor": 0.5}),
         ("factor", {**YARN, "factor": float("nan")}),
         ("original_max_position_embeddings", {**YARN, "type": "linear"}),
         ("original_max_position_embeddings", {**YARN, "original_max_position_embeddings": -1}),
@@ -378,6 +379,28 @@ def test_outs_that_share_memory_are_refused(library: Library) -> None:
         Rotary(library, HEAD).rotate(x, x + 1, out=[memory[:2], memory[1:]])
     assert refused.value.argument == "out[1]"
     np.testing.assert_array_equal(memory, before)
+
+
+def test_an_out_that_is_another_x_is_refused(library: Library) -> None:
+    x, y = values((LENGTH, HEAD), FLOAT32), values((LENGTH, HEAD), FLOAT32, seed=1)
+    before = y.copy()
+    with pytest.raises(CError) as refused:
+        Rotary(library, HEAD).rotate(x, y, out=[y, x + 1])
+    assert refused.value.argument == "out[0]"
+    np.testing.assert_array_equal(y, before)
+
+
+@pytest.mark.parametrize("shape", [(-1, HEAD), (2**60, HEAD), None], ids=str)
+def test_arrays_that_describe_no_memory_are_refused(library: Library, shape: Any) -> None:
+    encoding, described = Encoding(library, HEAD), view(values((LENGTH, HEAD), FLOAT32))
+    described.strides_bytes = None
+    if shape is None:
+        described.data = None
+    else:
+        described.shape = (c_int64 * 2)(*shape)
+    with pytest.raises(CError) as refused:
+        library.call("encode", encoding.handle, byref(described), None, 1)
+    assert (refused.value.status, refused.value.argument) == (CONSTANTS["FASTPE_INVALID_VALUE"], "out")
 
 
 LAST = {"reserved": (c_int64 * 4)(0, 0, 0, 1)}
