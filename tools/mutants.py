@@ -179,6 +179,8 @@ class Runner:
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
         """First without a mistake: tests that fail then are left out."""
+        if session.testsfailed:
+            raise session.Interrupted("a module of tests cannot be imported")
         running: dict[int, tuple[Mistake | None, int, float]] = {}
         while self.waiting or running:
             if self.waiting and len(running) < self.jobs and None not in [mistake for mistake, *_ in running.values()]:
