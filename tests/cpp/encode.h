@@ -65,15 +65,14 @@ inline Positions positions_from(std::int64_t first) {
   return positions;
 }
 
-inline void run_at(const Encoding& embedding, const Operation& operation, const Positions& positions,
-                   int threads = 1) {
+inline void run_at(const Encoding& embedding, const Operation& operation, const Positions& positions, int threads = 1) {
   const Sinusoids source(embedding, 0);
   run({source, operation, Placement{positions, {}}, threads}, nullptr);
 }
 
 template <class T>
-std::vector<T> encode(const Encoding& embedding, DType dtype, std::int64_t first_position,
-                      std::int64_t seq_len, int threads = 1) {
+std::vector<T> encode(const Encoding& embedding, DType dtype, std::int64_t first_position, std::int64_t seq_len,
+                      int threads = 1) {
   const std::int64_t columns = embedding.encoder.spec().d_model;
   std::vector<T> out(static_cast<std::size_t>(seq_len * columns));
   run_at(embedding, Write(rows_view(out.data(), dtype, seq_len, columns), false), positions_from(first_position),
