@@ -167,7 +167,7 @@ REFUSED: Refused = {
     (TypeError, "alpha"): each("add_(x, alpha={})", "[1.0] | np.True_ | None"),
     (ValueError, "scale"): ["add_(x, scale=np.nan)"],
     (ValueError, "alpha"): ["add(x, alpha=np.float32('nan'))"],
-    (TypeError, "seq_axis"): each("add_(x, seq_axis={})", "1.0 | True"),
+    (TypeError, "seq_axis"): [*each("add_(x, seq_axis={})", "1.0 | True"), "enc.add_(x, seq_axis=None)"],
     (ValueError, "seq_axis"): each("add_(x, seq_axis={})", "2 | -1 | 5 | -4 | 2**70"),
     (TypeError, "num_threads"): each("add_(x, num_threads={})", "1.5 | True | 'all'"),
     (ValueError, "num_threads"): ["add_(x, num_threads=0)", "add_(x, num_threads=-1)", "encode(3, 8, num_threads=0)"],
