@@ -109,7 +109,7 @@ def items(section: Any) -> Iterator[str]:
         names = ", ".join(f"`{item.name}`" for item in together if getattr(item, "name", None))
         kinds = {str(item.annotation or "") for item in together}
         # Of several arguments, griffe takes types that are not in the docstring from the signature, often the first one's.
-        is_elsewhere = len(together) > 1 and description.startswith("As in")
+        is_elsewhere = len(together) > 1 and description.startswith(("As in", "The arguments of"))
         kind = prose(kinds.pop()) if len(kinds) == 1 and not is_elsewhere else ""
         if kind.startswith("(") and kind.endswith(")"):
             kind = kind[1:-1]

@@ -253,7 +253,9 @@ _foreign = {
 _choices = {
     "interleaved": "True if a pair is two neighbouring columns, as in GPT-J, and False if it is columns k and k + d/2, as in "
     "Llama; from_config knows it of models",
-    "convention": "print(fastpe.conventions) lists the names",
+    "convention": "print(fastpe.grid_conventions) lists the names",
+    "causal": "True if queries see no later keys, as in decoders, and False if they see keys on both sides",
+    "flip_sin_to_cos": "both are in a config of diffusers, downscale_freq_shift as freq_shift",
     "by": "how many positions to move by",
 }
 # What the name of a call in other libraries is here.
@@ -263,6 +265,8 @@ _calls = {
     "rotaryembedding": "RotaryEmbedding",
     "rotarypositionalembedding": "RotaryEmbedding",
     "rotarypositionalembeddings": "RotaryEmbedding",
+    "rotate": "RotaryEmbedding, whose methods are rotate and rotate_",
+    "tables": "RotaryEmbedding, whose method is tables",
     "applyrotaryposemb": "RotaryEmbedding, or rotate_by_tables for cosines and sines that are there already",
     "applyrotaryemb": "RotaryEmbedding, or rotate_by_tables for cosines and sines that are there already",
     "sinusoidal": "PositionalEncoding",

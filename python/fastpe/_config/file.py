@@ -33,6 +33,13 @@ def packaged(name: str) -> dict[str, Any]:
     return json.loads(file.read_text("utf-8"))  # type: ignore[no-any-return]
 
 
+_without_config = {
+    ".gguf": "give the config.json of the same model, or read its metadata as the page \"From GGUF to options\" says",
+    ".onnx": "give the config.json of the same model",
+    ".safetensors": "it holds weights: give the config.json of the same model",
+}
+
+
 def load(config: Json | str | os.PathLike[str]) -> Json:
     """`config` itself, or what the file of this name has."""
     if isinstance(config, Mapping):
@@ -49,7 +56,7 @@ def load(config: Json | str | os.PathLike[str]) -> Json:
         raise refused(IsADirectoryError, "config", f"is {name!r}, a directory", "a file", remedy)
     if not os.path.exists(name):
         remedy = "give the path of a config.json"
-        if re.fullmatch(r"[\w-][\w.-]*(/[\w.-]+)?", name) and not name.endswith(".json"):  # as "gpt2" or "author/model"
+        if re.fullmatch(r"[\w-][\w.-]*(/[\w.-]+)?", name) and not re.search(r"\.[a-z]+$", name):  # as "gpt2" or "author/model"
             remedy = f"for a name on a hub, give huggingface_hub.hf_hub_download({name!r}, 'config.json'), or "
             remedy += f"transformers.AutoConfig.from_pretrained({name!r}).to_dict()"
         raise refused(FileNotFoundError, "config", f"is {name!r}, which is not a file", remedy=remedy)
@@ -62,8 +69,11 @@ def load(config: Json | str | os.PathLike[str]) -> Json:
             found = f"is {name!r}, whose JSON is nested too deeply"
             raise refused(ValueError, "config", found, "a config.json") from None
         except ValueError as error:
-            found = f"is {name!r}, which is not JSON: {error}"
-            raise refused(ValueError, "config", found, remedy="give a config.json") from None
+            found, remedy = f"is {name!r}, which is not JSON: {error}", "give a config.json"
+            for suffix, why in _without_config.items():
+                if name.lower().endswith(suffix):
+                    found, remedy = f"is {name!r}, which is not a config.json", why
+            raise refused(ValueError, "config", found, remedy=remedy) from None
     if not isinstance(loaded, dict):
         raise refused(TypeError, "config", f"is {name!r}, which has a {type(loaded).__name__}", "a JSON object")
     _require_json(loaded)

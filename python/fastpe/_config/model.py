@@ -57,7 +57,7 @@ class ModelConfig:
     Raises
     ------
     ValueError, TypeError
-        For what is not the content of a config.json. A `model_type` that is not known is no error here.
+        For what is not the content of a config.json. A `model_type` that is not known is not an error here.
     OSError
         For a file that cannot be read.
 

@@ -32,7 +32,7 @@ _placeholders = {
     "H": "the height of the grid",
     "W": "its width",
     "L": "the length of the sequence",
-    "pixel_mask": "True or 1 for pixels that are no padding",
+    "pixel_mask": "True or 1 for pixels that are not padding",
     "learned": "the learned table of the checkpoint",
     "input_ids": "tokens [B, L]",
     "image_grid_thw": "of the processor, [images, 3]",
@@ -246,7 +246,7 @@ class _Writer:
             calls = [call.replace(f'config["{key}"]', repr(number)) for call in calls]
         if isinstance(pad := part._json.get("pad_token_id"), int):
             calls = [call.replace("pad_token_id + 1", str(pad + 1)).replace("pad_token_id", str(pad)) for call in calls]
-        says = re.sub(r": ?(?=,|$)", "", use.removeprefix("use ").strip(" ,"))
+        says = re.sub(r": ?(?=,|$)", "", use.removeprefix("use ").removeprefix("it adds ").strip(" ,"))
         self._add(title, "adds", says or "what this call gives", *calls)
 
     def _ids(self, title: str) -> None:

@@ -101,13 +101,16 @@ def refusal(config: ModelConfig, wanted: str) -> Exception:
         name = data["parts"].get(name, [name])[-1]
     if name in data["models"] and is_rotated_model(config, row_of(name)):
         return refused(
-            ValueError, place, f"{found}, no model that {has}", remedy="use fastpe.RotaryEmbedding.from_config(config)"
+            ValueError,
+            place,
+            f"{found}, which is not a model that {has}",
+            remedy="use fastpe.RotaryEmbedding.from_config(config)",
         )
     use = use_of(name or "", config._json)
     if use or name in data["without"]:
         otherwise = "leave its queries and keys as they are, or use RotaryEmbedding(rotary_dim, ..) if yours has one"
         otherwise = otherwise if wanted == "rotation" else "it has no positions that fastpe knows"
-        return refused(ValueError, place, f"{found}, no model that {has}", remedy=use or otherwise)
+        return refused(ValueError, place, f"{found}, which is not a model that {has}", remedy=use or otherwise)
     return _unknown(config, wanted, found if name is None else f"{found}, which is not known")
 
 

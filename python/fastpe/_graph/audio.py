@@ -44,7 +44,7 @@ def audio_inputs(
         Those of the following that the model has:
 
         - ``"chunk_lengths"`` int64 [chunks]: the frames of each chunk, into which clips are split before they are padded;
-        - ``"cu_seqlens"`` int32 [segments + 1], ``"max_seqlen"``: where attention begins anew, and the longest segment;
+        - ``"cu_seqlens"`` int32 [segments + 1], ``"max_seqlen"``: where attention starts again, and the longest segment;
         - ``"valid_indices"`` int64: the results of the convolutions that are not padding;
         - ``"pool_indices"`` int64: the first one of each pair that is averaged;
         - ``"padded_mask_after_cnn"`` bool [chunks, longest], ``"aftercnn_lens"`` int64 [clips], for Qwen3-Omni: which results

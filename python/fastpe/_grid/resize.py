@@ -80,7 +80,7 @@ def resize_table(
     Raises
     ------
     ValueError
-        For a table that is no square without `trained_shape`, a mode that is not for this number of axes, an unknown
+        For a table that is not a square without `trained_shape`, a mode that is not for this number of axes, an unknown
         convention, a convention together with what it says, or an `out` of another shape. Nothing has been written then.
     TypeError
         For neither convention nor mode, and for a dtype that does not fit.

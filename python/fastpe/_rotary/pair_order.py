@@ -19,7 +19,7 @@ def pair_order(rotary_dim: int, *, to_interleaved: bool, head_dim: int | None = 
     rotary_dim : int
         The columns of a head that are rotated, an even number.
     to_interleaved : bool
-        True if pairs are columns ``k`` and ``k + rotary_dim / 2`` now, and shall be neighbours, as llama.cpp has Llama's; and
+        True if pairs are columns ``k`` and ``k + rotary_dim / 2`` now, and are to be neighbours, as llama.cpp has Llama's; and
         False for the opposite, as transformers has Llama's.
     head_dim : int, optional
         All columns of a head, `rotary_dim` by default. The others stay where they are.
