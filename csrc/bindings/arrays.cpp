@@ -206,8 +206,8 @@ Object array_to_read(PyObject* object, const char* name) {
       array = converted(object);
     } catch (py::error_already_set& error) {
       if (!has_dlpack && error.matches(PyExc_ValueError)) {
-        refuse_value(name, {"is a ", type_name(object), " that cannot become an array"}, {"numbers in rows of one length"},
-                     {"pass an array"});
+        refuse_value(name, {"is a ", type_name(object), " that cannot become an array"},
+                     {"numbers in rows of one length"}, {"pass an array"});
       }
       error.restore();
       // NumPy has no bfloat16, for example, and torch makes no array of a tensor that requires a gradient.

@@ -34,7 +34,7 @@ def packaged(name: str) -> dict[str, Any]:
 
 
 _without_config = {
-    ".gguf": "give the config.json of the same model, or read its metadata as the page \"From GGUF to options\" says",
+    ".gguf": 'give the config.json of the same model, or read its metadata as the page "From GGUF to options" says',
     ".onnx": "give the config.json of the same model",
     ".safetensors": "it holds weights: give the config.json of the same model",
 }
@@ -56,7 +56,8 @@ def load(config: Json | str | os.PathLike[str]) -> Json:
         raise refused(IsADirectoryError, "config", f"is {name!r}, a directory", "a file", remedy)
     if not os.path.exists(name):
         remedy = "give the path of a config.json"
-        if re.fullmatch(r"[\w-][\w.-]*(/[\w.-]+)?", name) and not re.search(r"\.[a-z]+$", name):  # as "gpt2" or "author/model"
+        is_on_hub = re.fullmatch(r"[\w-][\w.-]*(/[\w.-]+)?", name) is not None  # as "gpt2" or "author/model"
+        if is_on_hub and not re.search(r"\.[a-z]+$", name):
             remedy = f"for a name on a hub, give huggingface_hub.hf_hub_download({name!r}, 'config.json'), or "
             remedy += f"transformers.AutoConfig.from_pretrained({name!r}).to_dict()"
         raise refused(FileNotFoundError, "config", f"is {name!r}, which is not a file", remedy=remedy)
