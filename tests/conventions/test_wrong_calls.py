@@ -206,3 +206,10 @@ def test_every_field_is_checked(preset: str) -> None:
 def test_a_misspelt_keyword_is_told_the_nearest_one(call: str, meant: str) -> None:
     with pytest.raises(TypeError, match=f"Did you mean '{meant}'"):
         eval(call)
+
+
+def test_a_choice_that_is_missing_is_explained() -> None:
+    with pytest.raises(TypeError, match=r"'convention'; print\(fastpe\.grid_conventions\)"):
+        fastpe.encode_grid((2, 3), 8)  # type: ignore[call-arg]
+    with pytest.raises(TypeError, match="'causal'; True if queries see no later keys"):
+        fastpe.attention_mask(4)  # type: ignore[call-arg]
