@@ -32,6 +32,13 @@ def test_other_files_are_refused_or_named(capsys: Capture) -> None:
     Path("genai_config.json").write_text('{"model": {"decoder": {}}, "search": {}}')
     assert run("model genai_config.json") == 0
     assert "config.json of the same model" in capsys.readouterr().out
+    for name, key in {"tokenizer_config": "tokenizer_class", "generation_config": "temperature"}.items():
+        Path(f"{name}.json").write_text(json.dumps({key: 1}))
+        assert run(f"model {name}.json") == 0
+        assert f"as a {name}.json has: give the config.json" in capsys.readouterr().out
+    Path("model_index.json").write_text('{"_class_name": "FluxPipeline"}')
+    assert run("model model_index.json") == 0
+    assert "in the folder of its transformer" in capsys.readouterr().out
     Path("other.json").write_text("[]")
     assert "other.json" in refused("model other.json", capsys, code=2)
     assert "none.json" in refused("model none.json", capsys, code=2)

@@ -30,9 +30,10 @@ def model(
     config: Annotated[str, typer.Argument(metavar="CONFIG", help="The config.json of a model.")],
     as_json: Annotated[bool, options.option("Print JSON for other programs.", None, "--json")] = False,
 ) -> None:
-    """Show what is known of a model's positions, and which call serves which need.
+    """List the calls for a model, by its config.json.
 
-    In the calls, `config` is fastpe.ModelConfig(CONFIG).
+    It says what is known of a model's positions, and which call serves which need. In the calls, `config` is
+    fastpe.ModelConfig(CONFIG).
     """
     from fastpe._config.report import report
 

@@ -80,7 +80,10 @@ def refusal(config: ModelConfig, wanted: str) -> Exception:
     if name is None and "_class_name" in config._json:
         found = f"has no model_type but a _class_name of {shown(config._json['_class_name'])}, as a config of diffusers"
         row = data["diffusers"].get(str(config._json["_class_name"]), {})
-        remedy = row.get("told", "print(fastpe.rotary_layouts) lists the layouts of its models")
+        remedy = "print(fastpe.rotary_layouts) lists layouts, and fastpe.timestep_embedding encodes timesteps"
+        if str(config._json["_class_name"]).endswith("Pipeline"):
+            remedy = "give the config.json in the folder of its transformer"
+        remedy = row.get("told", remedy)
         if "layout" in row:
             remedy = f"use fastpe.RotaryEmbedding.from_layout({row['layout']!r}, head_dim)"
         return refused(ValueError, config._place(), found, remedy=remedy)
