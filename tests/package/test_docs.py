@@ -9,6 +9,7 @@ for package in ("typer", "pyarrow", "matplotlib", "dask", "zarr"):
     pytest.importorskip(package)
 
 import doctest
+import glob
 import importlib.util
 import re
 import runpy
@@ -64,6 +65,7 @@ def run_shell(page: Path, snippet: Snippet) -> None:
     for line in snippet.text.splitlines():
         if line.startswith("fastpe "):
             words = re.sub(r"\s+#.*", "", line).replace("'", "").split()[1:]
+            words = [name for word in words for name in sorted(glob.glob(word)) or [word]]
             assert main(words) == 0, f"{page.name}: {line}"
         elif "fastpe" in line and "|" in line:
             command = re.sub(r"\bfastpe\b", f"{sys.executable} -m fastpe", line)
