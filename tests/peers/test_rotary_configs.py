@@ -219,7 +219,7 @@ REFUSED_KEYS = {
     *(("molmo2_text", "rope_scaling_layers"), ("zamba2", "use_long_context"), ("roformer", "rotary_value")),
 }
 # Keys around the part of text that are about other parts.
-AROUND = ["max_period"]
+AROUND = ["max_period", "position_embedding_type"]
 
 
 def test_every_key_of_every_class_is_read_or_listed() -> None:
