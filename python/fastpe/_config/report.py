@@ -155,7 +155,8 @@ class _Writer:
         elif known in table()["layouts"]:
             self._layout(part, title, name)
         elif known in table()["without"]:
-            self._add(title, "nothing", "it neither adds positions nor rotates by them, as far as fastpe knows")
+            rest = "whether it adds a table, or a bias to the scores, fastpe does not say"
+            self._not_known.append(f"{title}: a model_type of {part.model_type!r} rotates nothing; {rest}")
         elif name == "config" or known is not None:
             self._not_known.append(str(refusal(part, "rotation")))
             return
