@@ -75,7 +75,7 @@ MODELS: list[tuple[dict[str, Any], str]] = [
     ({"model_type": "whisper"}, "model: adds"),
     ({"model_type": "wav2vec2-conformer", "position_embeddings_type": "rotary"}, "model: rotates tables"),
     ({"model_type": "wav2vec2-conformer", "position_embeddings_type": "relative", "hidden_size": 64}, "model: adds"),
-    # Sinusoidal, learned, biased, nothing
+    # Sinusoidal, learned, biased, not rotated
     *(({"model_type": name}, "model: adds") for name in ("m2m_100", "marian", "fsmt", "speech_to_text", "bart", "bloom", "t5",
         "mpt", "xlnet", "vit_mae", "detr", "sam_prompt_encoder")),
     *(({"model_type": name}, "model: adds ids") for name in ("bert", "gpt2", "roberta", "opt", "mpnet", "deberta")),
@@ -83,9 +83,9 @@ MODELS: list[tuple[dict[str, Any], str]] = [
     ({"model_type": "deberta-v2", "position_biased_input": False, "position_buckets": 256, "max_relative_positions": -1},
         "model: adds ids"),
     ({"model_type": "musicgen", "decoder": {}}, "text: adds"),
-    ({"model_type": "mamba"}, "model: nothing"),
+    ({"model_type": "mamba"}, ""),
     ({"model_type": "vision-encoder-decoder", "encoder": {"model_type": "vit"}, "decoder": {"model_type": "trocr",
-        "use_learned_position_embeddings": False}}, "encoder: nothing, text: adds"),
+        "use_learned_position_embeddings": False}}, "text: adds"),
     # diffusers
     ({"_class_name": "FluxTransformer2DModel", "attention_head_dim": 128, "axes_dims_rope": [16, 56, 56]},
         "model: ids rotates"),
