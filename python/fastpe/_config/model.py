@@ -49,7 +49,7 @@ class ModelConfig:
         The type that the file names. In a part without one, it is the one that its model gives it.
     parts : mapping of str to ModelConfig
         The models in the file, by their place in it, as "text_config" and "thinker_config.talker_config". A call with a part
-        answers as for that mapping alone.
+        answers as for that mapping by itself.
     text, vision, audio : ModelConfig or None
         The parts for text, images and sound that calls use. A language model is its own text, and a ``vision_config`` alone
         its own vision.

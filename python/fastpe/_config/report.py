@@ -177,7 +177,7 @@ class _Writer:
             kinds.setdefault(layer, []).append(at)
         sections, mrope = self._sections(title, name, arguments) if row.mrope else "", ""
         if sections:
-            sections, mrope = f"; {sections} (without mrope=True: of text alone)", ", mrope=True"
+            sections, mrope = f"; {sections} (without mrope=True: of only the text)", ", mrope=True"
         for rope, numbers in kinds.items():
             count = "all layers" if len(layers) == 1 else f"{len(layers)} layers alike"
             which = count if len(kinds) == 1 else f"layers {_ranges(numbers)}"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Position ids of models of text alone: which rule a model type has, and what it gives."""
+"""Position ids of models of text only: which rule a model type has, and what it gives."""
 
 from __future__ import annotations
 

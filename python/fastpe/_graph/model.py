@@ -115,7 +115,7 @@ def encoder(kind: str, config: ModelConfig) -> Model:
 
 
 def text_model(config: ModelConfig) -> Model | None:
-    """The model whose text stands among images, videos and audio, or its text alone; None for others."""
+    """The model whose text stands among images, videos and audio, or of its text by itself; None for others."""
     name = _names("text").get(config.model_type or "")
     if name is None:
         return None

@@ -36,7 +36,7 @@ def text_inputs(
     dtype: npt.DTypeLike | None = None,
     out: npt.NDArray[Any] | None = None,
 ) -> dict[str, npt.NDArray[Any]]:
-    """Compute the position ids that an exported language model takes, for text alone and among images and videos.
+    """Compute the position ids that an exported language model takes, for text by itself and among images and videos.
 
     Parameters
     ----------
@@ -60,7 +60,7 @@ def text_inputs(
         For a `model_type` that fastpe does not know, whose positions count the tokens that are not padding: that of the
         first one. It is 0, or ``padding_idx + 1`` for models that begin behind the position of padding.
     text_row : {"first", "last"}, optional
-        Also give the positions of text alone, as another coordinate: first for graphs of Qwen3.5, last for those of
+        Also give the positions of only the text, as another coordinate: first for graphs of Qwen3.5, last for those of
         openvino.genai.
     dtype : dtype, optional
         That of the position ids, such as a graph's int32 or float32; one that does not have an id is refused.
