@@ -110,7 +110,8 @@ def _for_each(todo: Sequence[str], name_of: Callable[[str], str], add_one: Calla
         for failure in failures:
             say(f"failed: {failure}")
     if failures:
-        raise CommandError(f"{len(failures)} of {_files(len(todo))} failed, as told above; the others are done")
+        others = "; the others are done" if len(failures) < len(todo) else ""
+        raise CommandError(f"{len(failures)} of {_files(len(todo))} failed, as told above{others}")
 
 
 class _Journal:
