@@ -33,7 +33,7 @@ class Entry(NamedTuple):
 
     `written` is their rope mapping, which stands at `place`, and `mapping` the same without what is null or changes nothing.
     It may be the config's (is_given), in an entry for this type of layers (is_nested), or the row's. `own` has the keys of
-    one layer alone.
+    a single layer.
     """
 
     part: ModelConfig

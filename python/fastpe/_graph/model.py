@@ -119,7 +119,7 @@ def text_model(config: ModelConfig) -> Model | None:
     name = _names("text").get(config.model_type or "")
     if name is None:
         return None
-    # Ids of tokens are beside the innermost mapping of text, or in it if it is given alone.
+    # Ids of tokens are beside the innermost mapping of text, or in it if only that is given.
     levels = [each for each in config._to_text(must_end=False) if _names("text").get(each.model_type or "") == name]
     level = next((each for each in reversed(levels) if not is_text_alone(each)), config)
     part = level._json.get("vision_config") or {}

@@ -124,7 +124,7 @@ def _of_sizes(model: Model, target_sizes: Any) -> dict[str, Any]:
 
 
 def _padded(rows: list[Array], sizes: Array, *, as_grid: bool) -> dict[str, Any]:
-    """Images beside each other, in a corner of the largest height and width, or one patch after the other."""
+    """Images side by side, in a corner of the largest height and width, or one patch after the other."""
     if as_grid:
         height, width = sizes.max(axis=0, initial=0).tolist()
         ids, valid = np.zeros((len(rows), height, width), np.int64), np.zeros((len(rows), height, width), np.bool_)
