@@ -178,8 +178,8 @@ Tensor tensor_behind(PyObject* object, const char* name, bool is_written) {
     fill_in(tensor, managed.dl_tensor, name);
   } else if (PyCapsule_IsValid(capsule.ptr(), "dltensor")) {
     fill_in(tensor, taken<DLManagedTensor>(capsule, "dltensor", "used_dltensor", tensor.owner).dl_tensor, name);
-    // It has no flag, and may be of an immutable array: JAX's have the buffer protocol, which says so.
-    is_read_only = PyObject_CheckBuffer(object) != 0;
+    // It has no flag, and may be of an immutable array, as all of Arrow's are: JAX's have the buffer protocol.
+    is_read_only = PyObject_CheckBuffer(object) != 0 || has_attribute(object, "__arrow_c_array__");
   } else {
     refuse_type(name, {"is a ", type_name(object), " whose __dlpack__ gives no new DLPack capsule"}, {"one"});
   }

@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fastpe import _core
+from fastpe._arrays import ArrayLike
 from fastpe._errors import refused
 
 # Positions and lengths beyond this are not exact float64 numbers.
@@ -92,7 +93,7 @@ def number(name: str, value: Any, *, above_zero: bool = False) -> float:
     return result
 
 
-def numbers(name: str, values: npt.ArrayLike, expected: str, kinds: str = "iuf", dtype: str = "float64") -> Any:
+def numbers(name: str, values: ArrayLike, expected: str, kinds: str = "iuf", dtype: str = "float64") -> Any:
     """An array of real numbers of these kinds as `dtype`; whether they are finite is not checked."""
     try:
         array = _core.array(values, name)
@@ -107,7 +108,7 @@ def numbers(name: str, values: npt.ArrayLike, expected: str, kinds: str = "iuf",
     return array.astype(dtype)
 
 
-def whole_numbers(name: str, values: npt.ArrayLike, remedy: str) -> npt.NDArray[Any]:
+def whole_numbers(name: str, values: ArrayLike, remedy: str) -> npt.NDArray[Any]:
     """An array of integers; of an empty list too, which NumPy takes for one of float64."""
     array = _core.array(values, name)
     if not array.size and not isinstance(values, np.ndarray):
@@ -125,7 +126,7 @@ def are_positions(values: npt.NDArray[Any]) -> bool:
     return bool(-largest_position <= values.min().item() and values.max().item() <= largest_position)
 
 
-def bools(name: str, valid: npt.ArrayLike) -> npt.NDArray[np.bool_]:
+def bools(name: str, valid: ArrayLike) -> npt.NDArray[np.bool_]:
     """A mask, of bool or of 0 and 1."""
     array = _core.bools(valid, name)
     if array.dtype != np.bool_:
@@ -135,7 +136,7 @@ def bools(name: str, valid: npt.ArrayLike) -> npt.NDArray[np.bool_]:
     return array
 
 
-def given_frequencies(name: str, values: npt.ArrayLike, count: int) -> tuple[float, ...]:
+def given_frequencies(name: str, values: ArrayLike, count: int) -> tuple[float, ...]:
     """`count` numbers."""
     array = numbers(name, values, f"[{count}] numbers")
     if array.shape != (count,):
@@ -154,7 +155,7 @@ def conversion(array: npt.NDArray[Any], name: str, dtype: str) -> str:
     """What makes numbers of `dtype` of an array of another one, as a remedy."""
     if array.dtype.kind in "iu" and array.dtype.itemsize == 2:
         return f"pass {name}.view(ml_dtypes.bfloat16) if it has the bits of bfloat16"
-    return f"pass {name}.real" if array.dtype.kind == "c" else f"pass np.asarray({name}, np.{dtype})"
+    return f"pass {name}.real" if array.dtype.kind == "c" else f"convert it to {dtype} first"
 
 
 def flag(name: str, value: Any) -> bool:

@@ -1,32 +1,23 @@
 from collections.abc import Callable, Sequence
-from typing import Any, Literal, Protocol, TypeAlias, TypeVar, overload
+from typing import Any, Literal, TypeAlias, overload
 
 import numpy as np
 import numpy.typing as npt
 
+from fastpe._arrays import ArrayLike, Given, WritableArray
 from fastpe._names import TableForm
 
 __version__: str
 
-class _HasArrayInterface(Protocol):
-    @property
-    def __array_interface__(self) -> dict[str, Any]: ...
-
-class _HasDLPack(Protocol):  # of torch, JAX, ONNX Runtime ..
-    def __dlpack__(self, *args: Any, **options: Any) -> Any: ...
-
-# What is written to in place: an array, or the memory of one.
-_Array = TypeVar("_Array", bound=npt.NDArray[Any] | _HasDLPack | _HasArrayInterface | memoryview[Any])
-
 # Arguments that several methods take.
-_Offset: TypeAlias = int | npt.ArrayLike | None  # one for all rows, [B] or [B, 1]
-_Positions: TypeAlias = npt.ArrayLike | None  # [L], [1, L] or [B, L]
-_Valid: TypeAlias = npt.ArrayLike | None  # bool, or 0 and 1: [L], [1, L] or [B, L]
-_Lengths: TypeAlias = npt.ArrayLike | None  # one for all rows, [B] or [B, 1]
-_Sequences: TypeAlias = npt.ArrayLike | None  # [sequences + 1]
-_Table: TypeAlias = npt.ArrayLike | None  # [max_len, C], [1, max_len, C] or [max_len, 1, C]
+_Offset: TypeAlias = int | ArrayLike | None  # one for all rows, [B] or [B, 1]
+_Positions: TypeAlias = ArrayLike | None  # [L], [1, L] or [B, L]
+_Valid: TypeAlias = ArrayLike | None  # bool, or 0 and 1: [L], [1, L] or [B, L]
+_Lengths: TypeAlias = ArrayLike | None  # one for all rows, [B] or [B, 1]
+_Sequences: TypeAlias = ArrayLike | None  # [sequences + 1]
+_Table: TypeAlias = ArrayLike | None  # [max_len, C], [1, max_len, C] or [max_len, 1, C]
 _Threads: TypeAlias = int | None
-_Out: TypeAlias = npt.NDArray[Any] | None
+_Out: TypeAlias = WritableArray | None
 _Pair: TypeAlias = tuple[npt.NDArray[Any], npt.NDArray[Any]]
 
 def config() -> dict[str, Any]: ...
@@ -74,7 +65,7 @@ class Encoder:
     def warm_up(self, *, dtype: npt.DTypeLike | None = None, num_threads: _Threads = None) -> None: ...
     def encode(
         self,
-        positions: int | npt.ArrayLike,
+        positions: int | ArrayLike,
         *,
         dtype: npt.DTypeLike | None = None,
         offset: _Offset = None,
@@ -85,7 +76,7 @@ class Encoder:
     ) -> npt.NDArray[Any]: ...
     def add_(
         self,
-        x: _Array,
+        x: Given,
         *,
         offset: _Offset = None,
         positions: _Positions = None,
@@ -97,10 +88,10 @@ class Encoder:
         seq_axis: int = -2,
         table: _Table = None,
         num_threads: _Threads = None,
-    ) -> _Array: ...
+    ) -> Given: ...
     def add(
         self,
-        x: npt.ArrayLike,
+        x: ArrayLike,
         *,
         offset: _Offset = None,
         positions: _Positions = None,
@@ -116,7 +107,7 @@ class Encoder:
     ) -> npt.NDArray[Any]: ...
     def _add_columns(
         self,
-        x: npt.ArrayLike,
+        x: ArrayLike,
         first_column: int,
         *,
         offset: _Offset = None,
@@ -132,8 +123,8 @@ class Encoder:
     ) -> npt.NDArray[Any]: ...
     def embed(
         self,
-        ids: npt.ArrayLike,
-        table: npt.ArrayLike,
+        ids: ArrayLike,
+        table: ArrayLike,
         *,
         offset: _Offset = None,
         positions: _Positions = None,
@@ -154,7 +145,7 @@ class Rotary:
     @overload
     def tables(
         self,
-        positions: int | npt.ArrayLike,
+        positions: int | ArrayLike,
         *,
         form: Literal["halves", "tile", "repeat"] = "halves",
         dtype: npt.DTypeLike | None = None,
@@ -165,7 +156,7 @@ class Rotary:
     @overload
     def tables(
         self,
-        positions: int | npt.ArrayLike,
+        positions: int | ArrayLike,
         *,
         form: Literal["cos_sin", "sin_cos", "pairs", "matrices", "angles", "complex"],
         dtype: npt.DTypeLike | None = None,
@@ -176,7 +167,7 @@ class Rotary:
     @overload
     def tables(
         self,
-        positions: int | npt.ArrayLike,
+        positions: int | ArrayLike,
         *,
         form: TableForm,
         dtype: npt.DTypeLike | None = None,
@@ -187,7 +178,7 @@ class Rotary:
     @overload
     def rotate_(
         self,
-        x: _Array,
+        x: Given,
         *,
         offset: _Offset = None,
         positions: _Positions = None,
@@ -197,12 +188,12 @@ class Rotary:
         seq_axis: int | None = None,
         inverse: bool = False,
         num_threads: _Threads = None,
-    ) -> _Array: ...
+    ) -> Given: ...
     @overload
     def rotate_(
         self,
-        x: npt.NDArray[Any],
-        *others: npt.NDArray[Any],
+        x: Given,
+        *others: Given,
         offset: _Offset = None,
         positions: _Positions = None,
         valid: _Valid = None,
@@ -211,10 +202,10 @@ class Rotary:
         seq_axis: int | None = None,
         inverse: bool = False,
         num_threads: _Threads = None,
-    ) -> tuple[npt.NDArray[Any], ...]: ...
+    ) -> tuple[Given, ...]: ...
     def rotate(
         self,
-        x: npt.ArrayLike,
+        x: ArrayLike,
         *,
         offset: _Offset = None,
         positions: _Positions = None,
@@ -229,30 +220,30 @@ class Rotary:
     @overload
     def shift_(
         self,
-        x: _Array,
+        x: Given,
         *,
-        by: npt.ArrayLike,
+        by: ArrayLike,
         valid: _Valid = None,
         lengths: _Lengths = None,
         seq_axis: int | None = None,
         num_threads: _Threads = None,
-    ) -> _Array: ...
+    ) -> Given: ...
     @overload
     def shift_(
         self,
-        x: npt.NDArray[Any],
-        *others: npt.NDArray[Any],
-        by: npt.ArrayLike,
+        x: Given,
+        *others: Given,
+        by: ArrayLike,
         valid: _Valid = None,
         lengths: _Lengths = None,
         seq_axis: int | None = None,
         num_threads: _Threads = None,
-    ) -> tuple[npt.NDArray[Any], ...]: ...
+    ) -> tuple[Given, ...]: ...
     def shift(
         self,
-        x: npt.ArrayLike,
+        x: ArrayLike,
         *,
-        by: npt.ArrayLike,
+        by: ArrayLike,
         valid: _Valid = None,
         lengths: _Lengths = None,
         seq_axis: int | None = None,
@@ -263,8 +254,8 @@ class Rotary:
 def rotate_by_tables_(
     x: Any,
     *others: Any,
-    cos: npt.ArrayLike,
-    sin: npt.ArrayLike,
+    cos: ArrayLike,
+    sin: ArrayLike,
     interleaved: bool,
     inverse: bool,
     head_dim: int | None,
@@ -279,8 +270,8 @@ def rotate_by_tables_(
 def rotate_by_tables(
     x: Any,
     *,
-    cos: npt.ArrayLike,
-    sin: npt.ArrayLike,
+    cos: ArrayLike,
+    sin: ArrayLike,
     interleaved: bool,
     inverse: bool,
     head_dim: int | None,

@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from fastpe import Convention, PositionalEncoding
 from fastpe._arguments import integer
+from fastpe._arrays import ArrayLike
 from fastpe._errors import refused, renamed
 from fastpe._extras import needed
 from fastpe._names import ConventionName
@@ -31,7 +32,7 @@ def add(
     convention: ConventionName | Convention = "vaswani",
     base: float | None = None,
     freq_scale: float | None = None,
-    frequencies: npt.ArrayLike | None = None,
+    frequencies: ArrayLike | None = None,
     offset: int = 0,
     scale: float = 1.0,
     alpha: float = 1.0,

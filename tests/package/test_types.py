@@ -12,6 +12,8 @@ import pytest
 import fastpe
 from fastpe import _core, _names
 
+from ..oracles.dlpack import Producer
+
 
 def test_misspelt_names_are_errors_of_types() -> None:
     rope = fastpe.RotaryEmbedding(8, interleaved=True)
@@ -39,6 +41,17 @@ def test_what_calls_return_is_known() -> None:
     assert first.shape == second.shape == rope.tables(2, form="cos_sin").shape
     with pytest.raises(ValueError, match="read-only"):
         rope.frequencies[0] = 2.0
+
+
+def test_arrays_of_other_libraries_keep_their_type() -> None:
+    first, second = (Producer(np.ones((2, 8), np.float32)) for _ in range(2))
+    rope = fastpe.RotaryEmbedding(8, interleaved=True)
+    added: Producer = fastpe.add_(first, table=second)
+    rotated: tuple[Producer, ...] = rope.rotate_(first, second)
+    assert (added, *rotated) == (first, first, second)
+    fastpe.encode(2, 8, out=first)
+    with pytest.raises(TypeError, match="x"):
+        fastpe.add_([1.0, 2.0])  # type: ignore[type-var]
 
 
 def test_annotations_can_be_evaluated_as_frameworks_do() -> None:

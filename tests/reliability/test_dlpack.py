@@ -69,6 +69,75 @@ def test_what_is_written_to_is_the_memory_itself(name: str, form: str) -> None:
     assert producer.made == producer.deleted > 0
 
 
+qwen: Any = {"model_type": "qwen2_vl", "image_token_id": 9, "vision_config": {"spatial_merge_size": 2}}
+ids, grids = np.array([[1, 2, 9, 9, 9, 9, 3]]), np.array([[1, 4, 4]])
+scores: Any = {
+    "model_type": "ministral3",
+    "rope_parameters": {
+        "rope_type": "default",
+        "rope_theta": 1e4,
+        "llama_4_scaling_beta": 0.1,
+        "original_max_position_embeddings": 4,
+    },
+}
+# Calls that only read arrays, each of which `t` stands for.
+READS: dict[str, Callable[[Callable[[Any], Any]], Any]] = {
+    "positions": lambda t: encoding.encode(t(np.arange(5))),
+    "table": lambda t: fastpe.add(t(x), table=t(x[0]), valid=t(np.eye(2, 5, dtype=bool)), alpha=2.0),
+    "offset": lambda t: fastpe.add(t(x), offset=t(np.array([1, 2])), lengths=t(np.array([1, 2]))),
+    "cu_seqlens": lambda t: fastpe.add(x[0], cu_seqlens=t(np.array([0, 2, 5]))),
+    "ids": lambda t: fastpe.embed(t(np.array([[1, 2]])), t(x[0])),
+    "frequencies": lambda t: fastpe.encode(3, 8, frequencies=t(np.array([1.0, 0.5, 0.2, 0.1]))),
+    "by": lambda t: rope.shift(t(x), by=t(np.arange(5)), seq_axis=-2),
+    "cos and sin": lambda t: fastpe.rotate_by_tables(
+        t(x), cos=t(angles), sin=t(angles * 2), interleaved=True, seq_axis=-2
+    ),
+    "timesteps": lambda t: fastpe.timestep_embedding(t(x[0, 0]), 8, flip_sin_to_cos=True, downscale_freq_shift=0),
+    "a grid's mask": lambda t: fastpe.encode_grid((2, 5), 8, convention="detr", valid=t(np.eye(2, 5) == 0)),
+    "coordinates": lambda t: fastpe.encode_coordinates(t(x[0, :, :2]), 8, convention="hf2d"),
+    "a learned grid": lambda t: fastpe.resize_table(t(x.reshape(20, 4)[:16]), (2, 3), mode="bilinear"),
+    "identify": lambda t: np.array(fastpe.identify(t(fastpe.encode(32, 8))).matches),
+    "buckets": lambda t: fastpe.relative_buckets(t(np.arange(-9, 9)), bidirectional=True, num_buckets=4),
+    "deberta": lambda t: fastpe.deberta_buckets(t(np.arange(-9, 9)), num_buckets=4, max_position=8),
+    "a mask": lambda t: fastpe.attention_mask(5, causal=True, valid=t(np.eye(2, 5) == 0), groups=t(np.arange(5) // 2)),
+    "packed": lambda t: fastpe.attention_mask(5, causal=True, cu_seqlens=t(np.array([0, 2, 5]))),
+    "text": lambda t: fastpe.text_inputs(qwen, t(ids), attention_mask=t(ids > 1), image_grid_thw=t(grids))[
+        "position_ids"
+    ],
+    "past": lambda t: fastpe.text_inputs(qwen, t(ids[:, :1]), past=t(np.array([7])), rope_deltas=t(np.array([[1]])))[
+        "position_ids"
+    ],
+    "grids": lambda t: fastpe.vision_inputs(qwen, grid_thw=t(grids))["position_ids"],
+    "query_scale": lambda t: fastpe.query_scale(scores, t(np.arange(20))),
+}
+
+
+@pytest.mark.parametrize("name", READS)
+def test_what_is_read_is_an_array_of_any_library(name: str) -> None:
+    made: list[Producer] = []
+
+    def tensor(array: Array) -> Producer:
+        made.append(Producer(array))
+        return made[-1]
+
+    assert_same_bits(READS[name](tensor), READS[name](lambda array: array))
+    gc.collect()
+    assert all(producer.made == producer.deleted > 0 for producer in made)
+
+
+def test_a_graphs_inputs_are_written_to_a_tensor() -> None:
+    plain = fastpe.vision_inputs(qwen, grid_thw=grids)["position_ids"]
+    memory = np.zeros_like(plain)
+    producer = Producer(memory)
+    assert fastpe.vision_inputs(qwen, grid_thw=grids, out={"position_ids": producer})["position_ids"] is producer
+    assert np.array_equal(memory, plain)
+    read_only = np.zeros_like(plain)
+    read_only.flags.writeable = False
+    for wrong in (Producer(memory, flags=READ_ONLY), read_only):
+        with pytest.raises(ValueError, match="out"):
+            fastpe.vision_inputs(qwen, grid_thw=grids, out={"position_ids": wrong})
+
+
 @pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "bfloat16"])
 def test_dtypes_and_strides(dtype: str) -> None:
     wide = x[:, ::-1].transpose(0, 2, 1).copy().transpose(0, 2, 1)
@@ -128,9 +197,17 @@ class WithBuffer(bytes):
         return Producer(x.copy(), versioned=False).__dlpack__()
 
 
-def test_a_capsule_without_flags_is_not_written_if_there_is_a_buffer() -> None:
-    with pytest.raises(ValueError, match=naming("x")):
-        encoding.add_(WithBuffer())
+class OfArrow(Producer):
+    """As an array of pyarrow, which is immutable."""
+
+    def __arrow_c_array__(self, *_: Any) -> None:
+        raise NotImplementedError
+
+
+def test_a_capsule_without_flags_is_not_written_if_the_object_is_immutable() -> None:
+    for wrong in (WithBuffer(), OfArrow(x.copy(), versioned=None)):
+        with pytest.raises(ValueError, match=naming("x")):
+            encoding.add_(wrong)
 
 
 WRONG: dict[str, tuple[type[Exception], dict[str, Any]]] = {

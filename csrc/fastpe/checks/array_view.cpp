@@ -83,8 +83,7 @@ std::string conversion(const ArrayView& array, const char* dtype) {
     return joined({"pass ", name, ".view(ml_dtypes.bfloat16) if it has the bits of bfloat16"});
   }
   const bool may_have_fractions = std::string_view(dtype) == "int64";
-  return joined({"convert it first", may_have_fractions ? ", if all numbers are whole: " : ": ", name, " = np.asarray(",
-                 name, ", ", std::string_view(dtype) == "bfloat16" ? "ml_dtypes." : "np.", dtype, ")"});
+  return joined({"convert it to ", dtype, " first", may_have_fractions ? ", if all numbers are whole" : ""});
 }
 
 DType dtype_of(const ArrayView& array) {

@@ -12,12 +12,13 @@ import numpy.typing as npt
 
 from fastpe import _core
 from fastpe._arguments import integer, names_keywords, number
+from fastpe._arrays import WritableArray, returned
 from fastpe._rounding import rounded_once
 
 
 @names_keywords
 def alibi_slopes(
-    num_heads: int, *, max_bias: float = 8.0, dtype: npt.DTypeLike | None = None, out: npt.NDArray[Any] | None = None
+    num_heads: int, *, max_bias: float = 8.0, dtype: npt.DTypeLike | None = None, out: WritableArray | None = None
 ) -> npt.NDArray[Any]:
     """Compute the slopes of ALiBi: each head adds its slope times ``key - query`` to its scores.
 
@@ -68,4 +69,4 @@ def alibi_slopes(
             slopes[head] = float(slope)
             remainders[head] = slope - decimal.Decimal(slopes[head])
     result[...] = rounded_once(slopes, result.dtype, remainders)
-    return result if out is None else out
+    return returned(out, result)

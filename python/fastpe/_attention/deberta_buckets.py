@@ -10,13 +10,14 @@ import numpy as np
 import numpy.typing as npt
 
 from fastpe._arguments import integer, names_keywords, whole_numbers
+from fastpe._arrays import ArrayLike
 from fastpe._errors import refused
 
 _most_buckets = 2**12
 
 
 @names_keywords
-def deberta_buckets(relative_positions: npt.ArrayLike, *, num_buckets: int, max_position: int) -> npt.NDArray[np.int64]:
+def deberta_buckets(relative_positions: ArrayLike, *, num_buckets: int, max_position: int) -> npt.NDArray[np.int64]:
     """Get the logarithmic buckets of DeBERTa v2 and v3, whose rows of relative embeddings lie ``num_buckets`` further on.
 
     Parameters

@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from fastpe import _core
 from fastpe._arguments import bools, flag, integer, leave_out, names_keywords, whole_numbers
+from fastpe._arrays import ArrayLike, WritableArray, returned
 from fastpe._errors import refused
 
 _Integers = npt.NDArray[np.int64]
@@ -23,11 +24,11 @@ def attention_mask(
     past: int = 0,
     window: int | None = None,
     chunk: int | None = None,
-    valid: npt.ArrayLike | None = None,
-    cu_seqlens: npt.ArrayLike | None = None,
-    groups: npt.ArrayLike | None = None,
+    valid: ArrayLike | None = None,
+    cu_seqlens: ArrayLike | None = None,
+    groups: ArrayLike | None = None,
     dtype: npt.DTypeLike | None = np.bool_,
-    out: npt.NDArray[Any] | None = None,
+    out: WritableArray | None = None,
 ) -> npt.NDArray[Any]:
     """Make the mask of attention: which keys each query may see.
 
@@ -131,7 +132,7 @@ def attention_mask(
             row[first:last] = seen if values is None else values[first:last]
         if its_members is not None:
             _show_groups(rows, its_members, before, spans, seen, its_mask)
-    return result if out is None else out
+    return returned(out, result)
 
 
 class _Spans(NamedTuple):
@@ -190,7 +191,7 @@ def _over_keys(name: str, array: npt.NDArray[Any], keys: int) -> npt.NDArray[Any
     return copy
 
 
-def _starts(cu_seqlens: npt.ArrayLike, length: int) -> _Integers:
+def _starts(cu_seqlens: ArrayLike, length: int) -> _Integers:
     starts = whole_numbers("cu_seqlens", cu_seqlens, "pass where sequences start")
     if (
         starts.ndim != 1
@@ -214,7 +215,7 @@ def _lowest(dtype: np.dtype[Any]) -> Any:
 
 
 def _hidden(
-    out: npt.NDArray[Any] | None, dtype: npt.DTypeLike | None, shape: tuple[int, ...]
+    out: WritableArray | None, dtype: npt.DTypeLike | None, shape: tuple[int, ...]
 ) -> tuple[npt.NDArray[Any], Any]:
     """The result, in which no key is visible yet, and the element of a visible one."""
     try:

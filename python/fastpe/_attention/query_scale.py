@@ -11,7 +11,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from fastpe import _core
 from fastpe._arguments import integer, names_keywords, numbers
+from fastpe._arrays import ArrayLike
 from fastpe._config.layer_types import LayerType
 from fastpe._config.layers import Model
 from fastpe._config.model import ModelConfig
@@ -25,7 +27,7 @@ _exact = decimal.Context(prec=60)
 @names_keywords
 def query_scale(
     config: Mapping[str, Any] | str | os.PathLike[str] | ModelConfig,
-    positions: npt.ArrayLike,
+    positions: ArrayLike,
     *,
     layer: int | None = None,
 ) -> npt.NDArray[np.float64]:
@@ -84,7 +86,8 @@ def query_scale(
     array([1.        , 1.06931472, 1.25649494])
     """
     model = Model(config, {}, "scores")
-    given = np.arange(integer("positions", positions, 0)) if isinstance(positions, int) else np.asarray(positions)
+    is_count = isinstance(positions, int)
+    given = np.arange(integer("positions", positions, 0)) if is_count else _core.array(positions, "positions")
     where = numbers("positions", given, "numbers", dtype="int64" if given.dtype.kind in "iu" else "float64")
     if not (np.isfinite(where) & (where >= 0)).all():
         raise refused(ValueError, "positions", "is empty, or has a number below 0", "positions of at least 0")

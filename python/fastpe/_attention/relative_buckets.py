@@ -9,11 +9,12 @@ import numpy as np
 import numpy.typing as npt
 
 from fastpe._arguments import flag, integer, names_keywords, whole_numbers
+from fastpe._arrays import ArrayLike
 
 
 @names_keywords
 def relative_buckets(
-    relative_positions: npt.ArrayLike, *, bidirectional: bool, num_buckets: int = 32, max_distance: int = 128
+    relative_positions: ArrayLike, *, bidirectional: bool, num_buckets: int = 32, max_distance: int = 128
 ) -> npt.NDArray[np.int64]:
     """Get the rows of T5's table of relative attention biases, which WavLM, LayoutLM, MPNet and others also have.
 

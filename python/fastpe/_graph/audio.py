@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fastpe._arguments import names_keywords
+from fastpe._arrays import ArrayLike, WritableArray
 from fastpe._config.file import Json
 from fastpe._config.model import ModelConfig, model_of
 from fastpe._errors import refused
@@ -21,9 +22,9 @@ from fastpe._graph.model import Array, boundaries, delivered, encoder, integer_a
 def audio_inputs(
     config: Json | str | os.PathLike[str] | ModelConfig,
     *,
-    feature_lens: npt.ArrayLike,
+    feature_lens: ArrayLike,
     dtype: npt.DTypeLike | None = None,
-    out: Mapping[str, npt.NDArray[Any]] | None = None,
+    out: Mapping[str, WritableArray] | None = None,
 ) -> dict[str, Any]:
     """Compute what the exported audio encoder of a model takes besides features, by the names of its inputs.
 

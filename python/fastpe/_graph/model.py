@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from fastpe import _core
 from fastpe._arguments import integer, likely, model_guess, number, shown
+from fastpe._arrays import WritableArray
 from fastpe._config.model import ModelConfig
 from fastpe._errors import refused
 
@@ -156,7 +157,7 @@ def grids_of(name: str, value: Any, merge_sizes: Any, merge_name: str, *, column
     """Lengths in patches, [n, 3] or [n, 2], from 1, that blocks of merged patches divide: of one side, [n] or [1, 2]."""
     expected = f"rows of ({'time, ' * (columns == 3)}height, width), in patches"
     grids = integer_array(name, value, (None, columns), expected=expected)
-    merge = np.broadcast_to(np.asarray(merge_sizes).reshape(-1, 2 if np.ndim(merge_sizes) == 2 else 1), (len(grids), 2))
+    merge = np.broadcast_to(_core.array(merge_sizes, merge_name).reshape(-1, 2 if np.ndim(merge_sizes) == 2 else 1), (len(grids), 2))
     for row in np.flatnonzero(np.any(grids < 1, axis=1))[:1]:
         raise refused(ValueError, f"{name}[{row}]", f"is {tuple(grids[row].tolist())}", "lengths of at least 1")
     for row in np.flatnonzero(np.any(grids[:, -2:] % merge != 0, axis=1))[:1]:
@@ -177,30 +178,33 @@ def boundaries(lengths: Any) -> Array:
     return np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32)
 
 
-def delivered(inputs: dict[str, Any], dtype: npt.DTypeLike | None, out: Mapping[str, Array] | None) -> dict[str, Any]:
+def delivered(
+    inputs: dict[str, Any], dtype: npt.DTypeLike | None, out: Mapping[str, WritableArray] | None
+) -> dict[str, Any]:
     """The inputs in a dtype of integers, and in the arrays of a mapping: all is checked before any is written."""
     if dtype is not None and np.dtype(dtype).kind not in "iu":
         raise refused(TypeError, "dtype", f"is {np.dtype(dtype)}", "integers", "it is that of arrays of integers")
-    for name, array in (out or {}).items():
+    targets: dict[str, Array] = {}
+    for name, given in (out or {}).items():
         if not isinstance(inputs.get(name), np.ndarray):
             arrays = [key for key, each in inputs.items() if isinstance(each, np.ndarray)]
             raise refused(ValueError, "out", f"has the name {shown(name)}", f"names of {', '.join(arrays)}")
-        if not isinstance(array, np.ndarray) or not array.flags.writeable:
-            raise refused(TypeError, f"out[{name!r}]", f"is {shown(array)}", "a numpy.ndarray that can be written")
+        array = targets[name] = _core.array(given, f"out[{name!r}]", in_place=True)
+        if not array.flags.writeable:
+            raise refused(ValueError, f"out[{name!r}]", "is read-only", "a writable array")
         if array.shape != inputs[name].shape:
             found = f"has shape {list(array.shape)}"
             raise refused(ValueError, f"out[{name!r}]", found, f"{list(inputs[name].shape)}")
     new = {}
     for name, value in inputs.items():
         is_integers = isinstance(value, np.ndarray) and value.dtype.kind in "iu"
-        if out and name in out:
-            new[name] = _exact(f"out[{name!r}]", value, out[name].dtype)
+        if name in targets:
+            new[name] = _exact(f"out[{name!r}]", value, targets[name].dtype)
         else:
             new[name] = _exact("dtype", value, np.dtype(dtype)) if dtype is not None and is_integers else value
-    for name, array in (out or {}).items():
-        array[...] = new[name]
-        new[name] = array
-    return new
+    for name, target in targets.items():
+        target[...] = new[name]
+    return {**new, **(out or {})}
 
 
 def _exact(name: str, values: Array, dtype: np.dtype[Any]) -> Array:

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fastpe._arguments import bools, choice, largest_position, names_keywords, shown
+from fastpe._arrays import ArrayLike, WritableArray
 from fastpe._config.file import Json
 from fastpe._config.model import ModelConfig, model_of
 from fastpe._errors import refused
@@ -23,18 +24,18 @@ from fastpe._layouts.numbering import stored
 @names_keywords
 def text_inputs(
     config: Json | str | os.PathLike[str] | ModelConfig,
-    input_ids: npt.ArrayLike,
+    input_ids: ArrayLike,
     *,
-    attention_mask: npt.ArrayLike | None = None,
-    image_grid_thw: npt.ArrayLike | None = None,
-    video_grid_thw: npt.ArrayLike | None = None,
-    second_per_grid: npt.ArrayLike | None = None,
-    past: npt.ArrayLike | None = None,
-    rope_deltas: npt.ArrayLike | None = None,
+    attention_mask: ArrayLike | None = None,
+    image_grid_thw: ArrayLike | None = None,
+    video_grid_thw: ArrayLike | None = None,
+    second_per_grid: ArrayLike | None = None,
+    past: ArrayLike | None = None,
+    rope_deltas: ArrayLike | None = None,
     first_position: int | None = None,
     text_row: Literal["first", "last"] | None = None,
     dtype: npt.DTypeLike | None = None,
-    out: npt.NDArray[Any] | None = None,
+    out: WritableArray | None = None,
 ) -> dict[str, npt.NDArray[Any]]:
     """Compute the position ids that an exported language model takes, for text by itself and among images and videos.
 

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fastpe._arguments import integers, names_keywords, shown
+from fastpe._arrays import ArrayLike, WritableArray
 from fastpe._config.file import Json
 from fastpe._config.model import ModelConfig, model_of
 from fastpe._errors import refused
@@ -31,11 +32,11 @@ _meanings = {
 def vision_inputs(
     config: Json | str | os.PathLike[str] | ModelConfig,
     *,
-    grid_thw: npt.ArrayLike | None = None,
-    target_sizes: npt.ArrayLike | None = None,
-    merge_sizes: npt.ArrayLike | None = None,
+    grid_thw: ArrayLike | None = None,
+    target_sizes: ArrayLike | None = None,
+    merge_sizes: ArrayLike | None = None,
     dtype: npt.DTypeLike | None = None,
-    out: Mapping[str, npt.NDArray[Any]] | None = None,
+    out: Mapping[str, WritableArray] | None = None,
 ) -> dict[str, Any]:
     """Compute what the exported vision encoder of a model takes besides patches, by the names of its inputs.
 

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from fastpe._arrays import ArrayLike
 from fastpe._grid.convention import GridConvention
 from fastpe._sinusoid.encoder import PositionalEncoding, cached_encoding
 
@@ -34,7 +35,7 @@ class SharedColumns:
     """The columns of a vector, shared by the axes; those from `used` on belong to none and are zero."""
 
     def __init__(
-        self, convention: GridConvention, d_model: int, axis_count: int, frequencies: npt.ArrayLike | None
+        self, convention: GridConvention, d_model: int, axis_count: int, frequencies: ArrayLike | None
     ) -> None:
         order = convention._order(axis_count)
         widths = convention._widths(d_model, axis_count)

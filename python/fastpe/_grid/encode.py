@@ -23,6 +23,7 @@ from fastpe._arguments import (
     numbers,
     shown,
 )
+from fastpe._arrays import ArrayLike, WritableArray, returned
 from fastpe._errors import refused, renamed
 from fastpe._grid.columns import SharedColumns
 from fastpe._grid.convention import GridConvention
@@ -42,14 +43,14 @@ def encode_grid(
     convention: GridConventionName | GridConvention,
     base: float | None = None,
     freq_scale: float | None = None,
-    frequencies: npt.ArrayLike | None = None,
+    frequencies: ArrayLike | None = None,
     spacing: float | Sequence[float] = 1.0,
-    valid: npt.ArrayLike | None = None,
+    valid: ArrayLike | None = None,
     class_tokens: int | None = None,
     channels_first: bool = False,
     dtype: npt.DTypeLike | None = None,
     num_threads: int | None = None,
-    out: npt.NDArray[Any] | None = None,
+    out: WritableArray | None = None,
 ) -> npt.NDArray[Any]:
     """Encode every cell of a grid.
 
@@ -161,22 +162,24 @@ def encode_grid(
         columns.write(lines, cells, num_threads)
     if tokens is not None:
         result[..., :tokens, :] = 0
-    return result if out is None else _written_at_once(result, written, out)
+    if out is not None:  # in one step: where no memory is left, it has changed nothing
+        np.copyto(written, result)
+    return returned(out, written)
 
 
 @names_keywords
 def encode_coordinates(
-    coordinates: npt.ArrayLike,
+    coordinates: ArrayLike,
     d_model: int,
     *,
     convention: GridConventionName | GridConvention,
     base: float | None = None,
     freq_scale: float | None = None,
-    frequencies: npt.ArrayLike | None = None,
+    frequencies: ArrayLike | None = None,
     include_input: bool = False,
     dtype: npt.DTypeLike | None = None,
     num_threads: int | None = None,
-    out: npt.NDArray[Any] | None = None,
+    out: WritableArray | None = None,
 ) -> npt.NDArray[Any]:
     """Encode points, each given by several coordinates.
 
@@ -250,13 +253,9 @@ def encode_coordinates(
     if own:
         start = d_model if chosen.input_last else 0
         result[..., start : start + own] = points
-    return result if out is None else _written_at_once(result, written, out)
-
-
-def _written_at_once(result: npt.NDArray[Any], written: npt.NDArray[Any], out: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """`out`, whose array `written` gets the result in one step: where no memory is left, it has changed nothing."""
-    np.copyto(written, result)
-    return out
+    if out is not None:  # in one step: where no memory is left, it has changed nothing
+        np.copyto(written, result)
+    return returned(out, written)
 
 
 def _chosen(convention: Any, base: float | None, freq_scale: float | None, frequencies: Any) -> GridConvention:
@@ -293,7 +292,7 @@ def axis_coordinates(
     return coordinates
 
 
-def _checked_valid(valid: npt.ArrayLike, grid: tuple[int, ...]) -> npt.NDArray[np.bool_]:
+def _checked_valid(valid: ArrayLike, grid: tuple[int, ...]) -> npt.NDArray[np.bool_]:
     valid = bools("valid", valid)
     if valid.shape[-len(grid) :] != grid or valid.ndim > len(grid) + 1:
         expected = f"{list(grid)}, or a batch axis before that"

@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from fastpe import _core
 from fastpe._arguments import conversion, integer, integers, leave_out, names_keywords, numbers, shown
+from fastpe._arrays import ArrayLike, WritableArray, returned
 from fastpe._errors import refused
 from fastpe._grid.interpolation import AxisTaps, axis_taps, float32_of
 from fastpe._grid.resize_conventions import PaddingMode, ResizeConvention, ResizeMode, resize_conventions
@@ -23,7 +24,7 @@ _axes_of_modes = {"linear": 1, "bilinear": 2, "bicubic": 2}
 
 @names_keywords
 def resize_table(
-    table: npt.ArrayLike,
+    table: ArrayLike,
     shape: Sequence[int],
     *,
     convention: ResizeConventionName | ResizeConvention | None = None,
@@ -37,7 +38,7 @@ def resize_table(
     merge_size: int = 1,
     dtype: npt.DTypeLike | None = None,
     num_threads: int | None = None,
-    out: npt.NDArray[Any] | None = None,
+    out: WritableArray | None = None,
 ) -> npt.NDArray[Any]:
     """Resize a learned grid of positions, as a model does it for images of another size than it was trained with.
 
@@ -126,7 +127,7 @@ def resize_table(
         merge_size=merge_size,
         num_threads=num_threads,
     )
-    return result if out is None else out
+    return returned(out, result)
 
 
 @names_keywords

@@ -9,9 +9,9 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from fastpe import _core
+from fastpe._arrays import ArrayLike
 from fastpe._errors import refused
 from fastpe._identify import encodings, rotary
 from fastpe._identify.answer import Array, Identification, nonzero
@@ -25,7 +25,7 @@ _as_they_are = (
 )
 
 
-def identify(table: npt.ArrayLike, sin: npt.ArrayLike | None = None) -> Identification:
+def identify(table: ArrayLike, sin: ArrayLike | None = None) -> Identification:
     """Find the call that makes a table.
 
     Parameters

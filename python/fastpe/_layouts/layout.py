@@ -10,6 +10,7 @@ from typing import Any
 import numpy.typing as npt
 
 from fastpe._arguments import flag, names_keywords
+from fastpe._arrays import WritableArray
 from fastpe._config.model import ModelConfig, model_of
 from fastpe._config.rows import refusal
 from fastpe._config.tables import table
@@ -139,7 +140,7 @@ class RotaryLayout(Preset):
         time_interval: float | None = None,
         trained_shape: Sequence[int] | None = None,
         dtype: npt.DTypeLike | None = None,
-        out: npt.NDArray[Any] | None = None,
+        out: WritableArray | None = None,
     ) -> npt.NDArray[Any]:
         """Give the position ids of a sequence, as the project counts them.
 

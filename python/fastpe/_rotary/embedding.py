@@ -9,10 +9,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
 from fastpe import _core
 from fastpe._arguments import flag, given_frequencies, integer, leave_out, names_keywords, number, numbers
+from fastpe._arrays import ArrayLike
 from fastpe._config.model import ModelConfig
 from fastpe._encoder_base import EncoderBase
 from fastpe._errors import refused
@@ -156,11 +156,11 @@ class RotaryEmbedding(EncoderBase, _core.Rotary):
         *,
         interleaved: bool,
         base: float | None = None,
-        frequencies: npt.ArrayLike | None = None,
+        frequencies: ArrayLike | None = None,
         scaling: Mapping[str, Any] | None = None,
         seq_len: int | None = None,
         attention_factor: float | None = None,
-        frequency_axes: npt.ArrayLike | None = None,
+        frequency_axes: ArrayLike | None = None,
         conjugate: bool = False,
         head_dim: int | None = None,
         max_len: int | None = None,
@@ -475,7 +475,7 @@ def _copied(scaling: Mapping[str, Any]) -> dict[str, Any]:
     return result
 
 
-def _given_axes(axes: npt.ArrayLike, count: int) -> tuple[int, ...]:
+def _given_axes(axes: ArrayLike, count: int) -> tuple[int, ...]:
     array = numbers("frequency_axes", axes, f"[{count}] ints", "iu", "int64")
     if array.shape != (count,):
         hint = "; of sections, give np.repeat(range(len(sections)), sections)" if array.sum() == count else ""

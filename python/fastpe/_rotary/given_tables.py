@@ -3,47 +3,46 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeVar, overload
+from typing import Any, overload
 
 import numpy.typing as npt
 
 from fastpe import _core
 from fastpe._arguments import integer, names_keywords
-
-_Array = TypeVar("_Array", bound="npt.NDArray[Any] | _core._HasDLPack | _core._HasArrayInterface | memoryview[Any]")
+from fastpe._arrays import ArrayLike, Given, WritableArray
 
 
 @overload
 def rotate_by_tables_(
-    x: _Array,
+    x: Given,
     *,
-    cos: npt.ArrayLike,
-    sin: npt.ArrayLike,
+    cos: ArrayLike,
+    sin: ArrayLike,
     interleaved: bool,
     inverse: bool = ...,
     head_dim: int | None = ...,
-    offset: int | npt.ArrayLike | None = ...,
-    positions: npt.ArrayLike | None = ...,
-    valid: npt.ArrayLike | None = ...,
-    lengths: npt.ArrayLike | None = ...,
-    cu_seqlens: npt.ArrayLike | None = ...,
+    offset: int | ArrayLike | None = ...,
+    positions: ArrayLike | None = ...,
+    valid: ArrayLike | None = ...,
+    lengths: ArrayLike | None = ...,
+    cu_seqlens: ArrayLike | None = ...,
     seq_axis: int | None = ...,
     num_threads: int | None = ...,
-) -> _Array: ...
+) -> Given: ...
 @overload
 def rotate_by_tables_(
     x: npt.NDArray[Any],
     *others: npt.NDArray[Any],
-    cos: npt.ArrayLike,
-    sin: npt.ArrayLike,
+    cos: ArrayLike,
+    sin: ArrayLike,
     interleaved: bool,
     inverse: bool = ...,
     head_dim: int | None = ...,
-    offset: int | npt.ArrayLike | None = ...,
-    positions: npt.ArrayLike | None = ...,
-    valid: npt.ArrayLike | None = ...,
-    lengths: npt.ArrayLike | None = ...,
-    cu_seqlens: npt.ArrayLike | None = ...,
+    offset: int | ArrayLike | None = ...,
+    positions: ArrayLike | None = ...,
+    valid: ArrayLike | None = ...,
+    lengths: ArrayLike | None = ...,
+    cu_seqlens: ArrayLike | None = ...,
     seq_axis: int | None = ...,
     num_threads: int | None = ...,
 ) -> tuple[npt.NDArray[Any], ...]: ...
@@ -51,16 +50,16 @@ def rotate_by_tables_(
 def rotate_by_tables_(
     x: Any,
     *others: npt.NDArray[Any],
-    cos: npt.ArrayLike,
-    sin: npt.ArrayLike,
+    cos: ArrayLike,
+    sin: ArrayLike,
     interleaved: bool,
     inverse: bool = False,
     head_dim: int | None = None,
-    offset: int | npt.ArrayLike | None = None,
-    positions: npt.ArrayLike | None = None,
-    valid: npt.ArrayLike | None = None,
-    lengths: npt.ArrayLike | None = None,
-    cu_seqlens: npt.ArrayLike | None = None,
+    offset: int | ArrayLike | None = None,
+    positions: ArrayLike | None = None,
+    valid: ArrayLike | None = None,
+    lengths: ArrayLike | None = None,
+    cu_seqlens: ArrayLike | None = None,
     seq_axis: int | None = None,
     num_threads: int | None = None,
 ) -> Any:
@@ -137,21 +136,21 @@ def rotate_by_tables_(
 
 @names_keywords
 def rotate_by_tables(
-    x: npt.ArrayLike,
+    x: ArrayLike,
     *,
-    cos: npt.ArrayLike,
-    sin: npt.ArrayLike,
+    cos: ArrayLike,
+    sin: ArrayLike,
     interleaved: bool,
     inverse: bool = False,
     head_dim: int | None = None,
-    offset: int | npt.ArrayLike | None = None,
-    positions: npt.ArrayLike | None = None,
-    valid: npt.ArrayLike | None = None,
-    lengths: npt.ArrayLike | None = None,
-    cu_seqlens: npt.ArrayLike | None = None,
+    offset: int | ArrayLike | None = None,
+    positions: ArrayLike | None = None,
+    valid: ArrayLike | None = None,
+    lengths: ArrayLike | None = None,
+    cu_seqlens: ArrayLike | None = None,
     seq_axis: int | None = None,
     num_threads: int | None = None,
-    out: npt.NDArray[Any] | None = None,
+    out: WritableArray | None = None,
 ) -> npt.NDArray[Any]:
     """Rotate into another array, by cosines and sines that are given.
 

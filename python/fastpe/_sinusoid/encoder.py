@@ -23,6 +23,7 @@ from fastpe._arguments import (
     numbers,
     shown,
 )
+from fastpe._arrays import ArrayLike
 from fastpe._config.model import ModelConfig
 from fastpe._encoder_base import EncoderBase
 from fastpe._errors import refused
@@ -107,7 +108,7 @@ class PositionalEncoding(EncoderBase, _core.Encoder):
         convention: ConventionName | Convention = "vaswani",
         base: float | None = None,
         freq_scale: float | None = None,
-        frequencies: npt.ArrayLike | None = None,
+        frequencies: ArrayLike | None = None,
         padding_idx: int | None = None,
         embedding_scale: float = 1.0,
     ) -> None:
@@ -206,7 +207,7 @@ class PositionalEncoding(EncoderBase, _core.Encoder):
         )
 
     @names_keywords
-    def shift(self, pe: npt.ArrayLike, *, by: float | npt.ArrayLike) -> npt.NDArray[Any]:
+    def shift(self, pe: ArrayLike, *, by: float | ArrayLike) -> npt.NDArray[Any]:
         """Turn PE(p) into PE(p + by) without knowing p: one rotation per frequency.
 
         Parameters

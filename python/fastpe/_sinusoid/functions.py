@@ -3,19 +3,17 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from fastpe import _core
 from fastpe._arguments import leave_out, names_keywords
+from fastpe._arrays import ArrayLike, Given, WritableArray
 from fastpe._names import ConventionName
 from fastpe._sinusoid.convention import Convention
 from fastpe._sinusoid.encoder import PositionalEncoding, cached_encoding
-
-# What is written to in place: an array of NumPy, or the memory of one.
-_Array = TypeVar("_Array", bound="npt.NDArray[Any] | _core._HasDLPack | _core._HasArrayInterface | memoryview[Any]")
 
 
 def _encoding_for(
@@ -35,19 +33,19 @@ def _encoding_for(
 
 @names_keywords
 def encode(
-    positions: int | npt.ArrayLike,
+    positions: int | ArrayLike,
     d_model: int,
     *,
     convention: ConventionName | Convention = "vaswani",
     base: float | None = None,
     freq_scale: float | None = None,
-    frequencies: npt.ArrayLike | None = None,
+    frequencies: ArrayLike | None = None,
     dtype: npt.DTypeLike | None = None,
-    offset: int | npt.ArrayLike | None = None,
-    valid: npt.ArrayLike | None = None,
-    lengths: npt.ArrayLike | None = None,
+    offset: int | ArrayLike | None = None,
+    valid: ArrayLike | None = None,
+    lengths: ArrayLike | None = None,
     num_threads: int | None = None,
-    out: npt.NDArray[Any] | None = None,
+    out: WritableArray | None = None,
 ) -> npt.NDArray[Any]:
     """Encode positions.
 
@@ -118,23 +116,23 @@ def encode(
 
 @names_keywords
 def add_(
-    x: _Array,
+    x: Given,
     *,
     convention: ConventionName | Convention = "vaswani",
     base: float | None = None,
     freq_scale: float | None = None,
-    frequencies: npt.ArrayLike | None = None,
-    offset: int | npt.ArrayLike | None = None,
-    positions: npt.ArrayLike | None = None,
-    valid: npt.ArrayLike | None = None,
-    lengths: npt.ArrayLike | None = None,
-    cu_seqlens: npt.ArrayLike | None = None,
+    frequencies: ArrayLike | None = None,
+    offset: int | ArrayLike | None = None,
+    positions: ArrayLike | None = None,
+    valid: ArrayLike | None = None,
+    lengths: ArrayLike | None = None,
+    cu_seqlens: ArrayLike | None = None,
     scale: float = 1.0,
     alpha: float = 1.0,
     seq_axis: int = -2,
-    table: npt.ArrayLike | None = None,
+    table: ArrayLike | None = None,
     num_threads: int | None = None,
-) -> _Array:
+) -> Given:
     """Add the encoding to embeddings, in place.
 
     Parameters
@@ -211,23 +209,23 @@ def add_(
 
 @names_keywords
 def add(
-    x: npt.ArrayLike,
+    x: ArrayLike,
     *,
     convention: ConventionName | Convention = "vaswani",
     base: float | None = None,
     freq_scale: float | None = None,
-    frequencies: npt.ArrayLike | None = None,
-    offset: int | npt.ArrayLike | None = None,
-    positions: npt.ArrayLike | None = None,
-    valid: npt.ArrayLike | None = None,
-    lengths: npt.ArrayLike | None = None,
-    cu_seqlens: npt.ArrayLike | None = None,
+    frequencies: ArrayLike | None = None,
+    offset: int | ArrayLike | None = None,
+    positions: ArrayLike | None = None,
+    valid: ArrayLike | None = None,
+    lengths: ArrayLike | None = None,
+    cu_seqlens: ArrayLike | None = None,
     scale: float = 1.0,
     alpha: float = 1.0,
     seq_axis: int = -2,
-    table: npt.ArrayLike | None = None,
+    table: ArrayLike | None = None,
     num_threads: int | None = None,
-    out: npt.NDArray[Any] | None = None,
+    out: WritableArray | None = None,
 ) -> npt.NDArray[Any]:
     """Add the encoding to embeddings, into another array, in one pass that reads `x` and writes `out`.
 
@@ -283,23 +281,23 @@ num_threads
 
 @names_keywords
 def embed(
-    ids: npt.ArrayLike,
-    table: npt.ArrayLike,
+    ids: ArrayLike,
+    table: ArrayLike,
     *,
     convention: ConventionName | Convention = "vaswani",
     base: float | None = None,
     freq_scale: float | None = None,
-    frequencies: npt.ArrayLike | None = None,
-    offset: int | npt.ArrayLike | None = None,
-    positions: npt.ArrayLike | None = None,
-    valid: npt.ArrayLike | None = None,
-    lengths: npt.ArrayLike | None = None,
-    cu_seqlens: npt.ArrayLike | None = None,
+    frequencies: ArrayLike | None = None,
+    offset: int | ArrayLike | None = None,
+    positions: ArrayLike | None = None,
+    valid: ArrayLike | None = None,
+    lengths: ArrayLike | None = None,
+    cu_seqlens: ArrayLike | None = None,
     scale: float = 1.0,
     alpha: float = 1.0,
-    position_table: npt.ArrayLike | None = None,
+    position_table: ArrayLike | None = None,
     num_threads: int | None = None,
-    out: npt.NDArray[Any] | None = None,
+    out: WritableArray | None = None,
 ) -> npt.NDArray[Any]:
     """Gather embeddings and add the encoding: ``table[ids] * scale + alpha * PE`` in one pass.
 

@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from fastpe import _core
 from fastpe._arguments import flag, names_keywords, number
+from fastpe._arrays import ArrayLike, WritableArray
 from fastpe._errors import renamed
 from fastpe._sinusoid.conventions import conventions
 from fastpe._sinusoid.functions import encode
@@ -27,7 +28,7 @@ _names_here = {
 
 @names_keywords
 def timestep_embedding(
-    timesteps: npt.ArrayLike,
+    timesteps: ArrayLike,
     embedding_dim: int,
     *,
     flip_sin_to_cos: bool,
@@ -36,7 +37,7 @@ def timestep_embedding(
     max_period: float = 10000.0,
     dtype: npt.DTypeLike | None = None,
     num_threads: int | None = None,
-    out: npt.NDArray[Any] | None = None,
+    out: WritableArray | None = None,
 ) -> npt.NDArray[Any]:
     """Encode diffusion timesteps: diffusers' ``get_timestep_embedding``, with its names.
 
