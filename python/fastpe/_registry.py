@@ -176,9 +176,9 @@ class Registry(Mapping[str, _Preset], Generic[_Preset]):
                 found = f"is {preset!r}, which is for {kind} ({call})"
                 raise refused(ValueError, self._word, found, f"{own}{', '.join(self)}")
         meant = other_call(preset).removeprefix("; ")
-        raise refused(
-            ValueError, self._word, f"is {shown(preset)}, which is not known", "", meant or self._hint(preset)
-        )
+        # A class that takes conventions has this one just as little.
+        remedy = meant if meant and "PositionalEncoding" not in meant else self._hint(preset)
+        raise refused(ValueError, self._word, f"is {shown(preset)}, which is not known", "", remedy)
 
     def _serving(self, name: str) -> list[str]:
         """The presets that serve a system or model of this name, as messages say it."""

@@ -181,7 +181,8 @@ def rotary_wavelengths(rope: RotaryEmbedding, *, ax: Axes | None = None) -> Axes
     ax.set_yscale("log")
     handles, labels = ax.get_legend_handles_labels()
     ax.legend(handles[::-1], labels[::-1], loc="upper left", frameon=False)
-    title = f"Rotary wavelengths: rotary_dim {rope.rotary_dim}"
+    base = "" if rope.base is None else f", base {rope.base:,.15g}"
+    title = f"Rotary wavelengths: rotary_dim {rope.rotary_dim}{base}"
     return _labelled(ax, title, None, "pair of columns k", "wavelength (positions per turn)", grid=True)
 
 
@@ -234,6 +235,8 @@ def _palette(ax: Axes) -> tuple[str, ...]:
 
 def _labelled(ax: Axes, title: str, encoding: PositionalEncoding | None, x: str, y: str, *, grid: bool = False) -> Axes:
     """Label axes, and say in the title what is drawn, of which convention, and with which unusual numbers."""
+    from matplotlib.ticker import MaxNLocator
+
     if encoding is not None:
         convention = encoding.convention
         title += f": {convention.name}, d_model {encoding.d_model}"
@@ -243,4 +246,7 @@ def _labelled(ax: Axes, title: str, encoding: PositionalEncoding | None, x: str,
     if grid:
         ax.grid(visible=True, color=ax.xaxis.label.get_color(), alpha=0.15, linewidth=0.6)
     ax.set(xlabel=x, ylabel=y, title=title)
+    for axis, label in ((ax.xaxis, x), (ax.yaxis, y)):
+        if label in ("position", "dimension", "pair of columns k") and axis.get_scale() == "linear":
+            axis.set_major_locator(MaxNLocator("auto", steps=[1, 2, 5, 10], integer=True, min_n_ticks=1))
     return ax

@@ -70,6 +70,8 @@ WRONG = {
     (2, "--seq_axis; did you mean --seq-axis?"): "add x.npy -o y.npy --seq_axis 0",
     (2, "--theta; give --base"): "encode --rows 3 --d-model 8 -o y.npy --theta 5",
     (2, "--is-neox-style; see fastpe tables --help"): "tables --rotary-dim 8 --rows 3 -o y.npz --is-neox-style",
+    (2, "an option of encode, embed, add, resize, plot"): "tables --convention mlx --rotary-dim 8 --rows 3 -o y.npz",
+    (2, "fastpe tables"): "encode --rows 3 --d-model 8 -o y.npy --convention rope",
     (2, "--base"): "encode --rows 3 --d-model 8 -o y.npy --base ten",
     (2, "--offset"): "add x.npy -o y.npy --offset 1.5",
     (2, "--batch"): "demo --batch 0",

@@ -29,6 +29,12 @@ def test_the_frequencies_of_a_config() -> None:
     Path("config.json").write_text(json.dumps(LLAMA))
     assert run("plot rotary_wavelengths --config config.json -o a.svg") == 0
     assert b"llama3" in Path("a.svg").read_bytes()
+    gemma = {"model_type": "gemma3_text", "head_dim": 32, "num_hidden_layers": 6}
+    Path("gemma.json").write_text(json.dumps(gemma | {"rope_theta": 1e6, "rope_local_base_freq": 1e4}))
+    for which, base in (("--layer-type full_attention", b"1,000,000"), ("--layer 0", b"10,000")):
+        assert run(f"plot rotary_wavelengths --config gemma.json {which} -o b.svg") == 0
+        picture = Path("b.svg").read_bytes()
+        assert all(word in picture for word in (b"gemma3_text", which.split()[1].encode(), base))
 
 
 @pytest.mark.slow

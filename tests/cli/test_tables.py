@@ -80,11 +80,11 @@ def test_what_is_refused(capsys: Capture) -> None:
         (2, "--rotary-dim 8 --rows 3 --form angles --dtype float16 -o a.npy", "angles"),
         (1, "--rotary-dim 8 --rows 3 --config c.json -o a.npz", "c.json"),
         (1, "--config missing.json --rows 3 -o a.npz", "missing.json"),
-        (1, "--config organisation/model --rows 3 -o a.npz", "organisation/model"),
+        (1, "--config organisation/model --rows 3 -o a.npz", "hf download organisation/model"),
         (1, "--config . --rows 3 -o a.npz", "directory"),
         (1, "--config nonsense.json --rows 3 -o a.npz", "not JSON"),
         (1, "--config list.json --rows 3 -o a.npz", "a list"),
-        (2, "--config gemma.json --rows 3 -o a.npz", "--layer-type"),
+        (2, "--config gemma.json --rows 3 -o a.npz", "--layer-type, one of 'sliding_attention', 'full_attention'"),
         (1, "--config unknown.json --rows 3 -o a.npz", "--no-interleaved"),
         (1, "--rotary-dim 8 --rows 10000000000000 -o a.npz", ""),
     ):
@@ -135,7 +135,7 @@ def test_a_layer_that_is_not_rotated_or_not_there_is_refused(capsys: pytest.Capt
     for options, word in {
         "--layer 3": "not rotated",
         "--layer 4": "0 to 3",
-        "": "give --layer, or --layer-type",
+        "": "give --layer",
         "--layer 1 --layer-type full_attention": "one of them",
         "--scaling 4": "mapping",
     }.items():

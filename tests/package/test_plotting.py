@@ -55,6 +55,14 @@ def test_every_picture_is_labelled_and_whole(picture: Callable[..., Axes], conve
         draw(picture, fastpe.PositionalEncoding(d_model))
 
 
+@pytest.mark.parametrize("rows", [1, 2, 3])
+@pytest.mark.parametrize("picture", PICTURES[:3])
+def test_few_positions_are_whole_numbers(picture: Callable[..., Axes], rows: int) -> None:
+    ax = draw(picture, fastpe.PositionalEncoding(2), rows)
+    assert all(tick == round(tick) for tick in ax.get_xticks())
+    assert picture is plotting.waves or all(tick == round(tick) for tick in ax.get_yticks())
+
+
 def test_heatmap_shows_the_encoding_where_it_is() -> None:
     encoding = fastpe.PositionalEncoding(16, convention="fairseq")
     image = draw(plotting.heatmap, encoding, 9).images[0]

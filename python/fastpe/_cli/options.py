@@ -32,6 +32,12 @@ def among(names: Iterable[str]) -> Callable[[str], list[str]]:
 Array = npt.NDArray[Any]
 
 _files = {"--config", "IDS", "TABLE"}
+# What remedies of the library are at a prompt.
+_at_prompt = {
+    r"give huggingface_hub\.hf_hub_download\('(.+)', 'config.json'\), or .*": r"run hf download \1 config.json --local-dir . and give config.json",
+    r"use RotaryEmbedding\.layers_from_config\(config\), which has an entry for each layer": "give layer=, from 0 on",
+    r"use fastpe\.RotaryEmbedding$": "fastpe tables writes rotary tables",
+}
 _argument = r"\b(?P<name>\w+)(=(['\"]?)(?P<value>[\w.]*)\3)?"  # as the library's messages have it
 complete_conventions = among(conventions)
 DtypeName = Literal["float16", "bfloat16", "float32", "float64"]
@@ -50,6 +56,7 @@ NewDtype = Annotated[
 NoClobber = Annotated[bool, option("Refuse to replace a file.", None, "--no-clobber")]
 Quiet = Annotated[bool, option("Print only errors and warnings.", None, "-q", "--quiet")]
 Config = Annotated[str | None, option("A model's config.json.", "FILE")]
+Layer = Annotated[int | None, option("Number of a layer in the config, from 0 on.", "N", min=0)]
 LayerType = Annotated[str | None, option("Type of layers in the config, if they differ.", "NAME")]
 Interleaved = Annotated[
     bool | None, option("Pairing, if fastpe does not know the model.", None, "--interleaved/--no-interleaved")
@@ -112,10 +119,11 @@ def named_in_errors(command: Callable[..., None]) -> Callable[..., None]:
             fields = getattr(error, "_fields", None)
             if fields is None:
                 raise
-            argument, remedy = fields["argument"], fields["remedy"]
-            expected = fields["expected"]
+            argument, expected, remedy = fields["argument"], fields["expected"], fields["remedy"]
+            for pattern, text in _at_prompt.items():
+                remedy = re.sub(pattern, text, remedy)
             if argument == "convention" and not remedy.endswith("?"):
-                served = remedy if re.match("'|systems", remedy) else ""
+                served = remedy if re.match("'|systems|fastpe tables", remedy) else ""
                 expected, remedy = "", f"{served}{'; ' if served else ''}see fastpe conventions"
             expected, remedy = (re.sub(_argument, typed, text) for text in (expected, remedy))
             if not argument.startswith("config["):  # keys of the file are shown as Python writes them

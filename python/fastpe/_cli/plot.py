@@ -30,6 +30,7 @@ def plot(
     convention: Annotated[list[str] | None, options.option("Conventions to draw side by side.", "NAME")] = None,
     base: options.Base = None,
     config: options.Config = None,
+    layer: options.Layer = None,
     layer_type: options.LayerType = None,
     interleaved: options.Interleaved = None,
     dark: Annotated[bool, options.option("Draw on a dark background.", None, "--dark")] = False,
@@ -48,9 +49,9 @@ def plot(
     draw: Callable[..., Any] = getattr(plotting, picture)
     if config is not None:
         _leave_out(picture, {"--d-model": d_model, "--convention": convention})
-        subjects = [_embedding(config, layer_type, base, {"--interleaved": interleaved, "--rows": rows})]
+        subjects = [_embedding(config, layer, layer_type, base, {"--interleaved": interleaved, "--rows": rows})]
     else:
-        _leave_out(picture, {"--layer-type": layer_type, "--interleaved": interleaved})
+        _leave_out(picture, {"--layer": layer, "--layer-type": layer_type, "--interleaved": interleaved})
         names: list[Any] = list(convention or ["vaswani"])
         columns = 128 if d_model is None else d_model
         subjects = [fastpe.PositionalEncoding(columns, convention=each, base=base) for each in names]
@@ -65,6 +66,10 @@ def plot(
         figure = Figure(figsize=(width * len(subjects), height), layout="constrained")
         for subject, ax in zip(subjects, figure.subplots(1, len(subjects), squeeze=False)[0], strict=True):
             draw(subject, *lengths, ax=ax)
+            if config is not None:
+                which = "" if layer is None else f", layer {layer}"
+                which = which if layer_type is None else f", {layer_type}"
+                ax.set_title(f"{fastpe.ModelConfig(config).model_type or config}{which}\n{ax.get_title()}")
         figure.savefig(target, format=os.path.splitext(output)[1][1:].lower(), dpi=150)
 
 
@@ -74,11 +79,13 @@ def _leave_out(picture: str, given: dict[str, Any]) -> None:
             raise OptionError(f"{name} was given, and changes nothing in {picture}; leave it out")
 
 
-def _embedding(config: str, layer_type: str | None, base: float | None, given: dict[str, Any]) -> Any:
+def _embedding(
+    config: str, layer: int | None, layer_type: str | None, base: float | None, given: dict[str, Any]
+) -> fastpe.RotaryEmbedding:
     """The embedding of a config, all of whose options count: some models need no pairing, and some scalings no length."""
 
     def made(interleaved: bool | None, rows: int | None) -> fastpe.RotaryEmbedding:
-        return embedding(config, None, layer_type, rotary_dim=None, base=base, interleaved=interleaved, seq_len=rows)
+        return embedding(config, layer, layer_type, rotary_dim=None, base=base, interleaved=interleaved, seq_len=rows)
 
     result = made(*given.values())
     for name, value in given.items():

@@ -84,8 +84,12 @@ def _option_that_was_meant(error: Exception, context: typer.Context | None) -> s
     more = hint(error.option_name.lstrip("-").replace("-", "_"), options)  # type: ignore[attr-defined]
     if plain := re.fullmatch(r"; give (\w+)=", more):
         return f"give {options[plain[1]]}"
-    near = re.fullmatch(r"\. Did you mean '(\w+)'\?", more)
-    return f"did you mean {options[near[1]]}?" if near else ""
+    if near := re.fullmatch(r"\. Did you mean '(\w+)'\?", more):
+        return f"did you mean {options[near[1]]}?"
+    commands = getattr(context.parent and context.parent.command, "commands", {})
+    name = error.option_name  # type: ignore[attr-defined]
+    others = [key for key, command in commands.items() if any(name in each.opts for each in command.params)]
+    return f"it is an option of {', '.join(others)}; see {context.command_path} --help" if others else ""
 
 
 @contextlib.contextmanager

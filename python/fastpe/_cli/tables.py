@@ -15,7 +15,6 @@ from fastpe import _core
 from fastpe._cli import npy, options
 from fastpe._cli.messages import CommandError, OptionError, library, naming
 from fastpe._cli.target import new_file, open_regular
-from fastpe._errors import refused
 
 # Parts of names that tables of positions have in checkpoints.
 _usual_parts = ("pos", "pe", "rope", "rotary", "cos", "sin", "freq")
@@ -26,7 +25,7 @@ def tables(
     output: Annotated[str, options.option("A .npz or .safetensors file; .npy for one array.", "OUT", "-o", "--output")],
     rows: options.Rows,
     config: options.Config = None,
-    layer: Annotated[int | None, options.option("Number of a layer in the config, from 0 on.", "N", min=0)] = None,
+    layer: options.Layer = None,
     layer_type: options.LayerType = None,
     interleaved: options.Interleaved = None,
     rotary_dim: Annotated[int | None, options.option("Number of rotated columns.", "D", min=2)] = None,
@@ -93,13 +92,7 @@ def embedding(
             )
         return rope
     if config is not None:
-        try:
-            return fastpe.RotaryEmbedding.from_config(config, layer_type=layer_type, rotary_dim=rotary_dim, **more)
-        except ValueError as error:
-            fields = getattr(error, "_fields", {"remedy": ""})
-            if "layers_from_config" in fields["remedy"]:
-                raise refused(ValueError, **{**fields, "remedy": "give layer=, or layer_type="}) from None
-            raise
+        return fastpe.RotaryEmbedding.from_config(config, layer_type=layer_type, rotary_dim=rotary_dim, **more)
     if rotary_dim is None or layer is not None or layer_type is not None:
         if layer is None and layer_type is None:
             raise OptionError("neither --config nor --rotary-dim was given; give one of them")
