@@ -55,8 +55,9 @@ ResizeConventionName: TypeAlias = Literal[
 ]
 RotaryLayoutName: TypeAlias = Literal[
     "qwen2_vl", "qwen3_vl", "qwen3_5", "glm4v", "glm4v_moe", "ernie4_5_vl", "hy_v4_vl", "qwen2_vl_vision", "kimi_k25_vision",
-    "minimax_m3_vl_vision", "pixtral", "llama4_vision", "gemma4_vision", "dinov3", "timm_dinov3", "timm", "timm_pixel",
-    "sam2", "flux", "flux2", "qwen_image", "hunyuan_video", "wan", "cogvideox", "lumina2", "z_image",
+    "moonvit", "minimax_m3_vl_vision", "pixtral", "llama4_vision", "gemma4_vision", "rope2d", "dinov3", "timm_dinov3", "timm",
+    "timm_pixel", "sam2", "flux", "flux2", "flux3", "qwen_image", "qwen_image_2_1", "ideogram4", "hunyuan_video", "wan",
+    "cosmos", "kandinsky", "cogview4", "cogvideox", "lumina2", "z_image",
 ]  # fmt: skip
 TableForm: TypeAlias = Literal[
     "halves", "tile", "repeat", "cos_sin", "sin_cos", "pairs", "matrices", "angles", "complex"

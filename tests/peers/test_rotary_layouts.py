@@ -12,6 +12,7 @@ from __future__ import annotations
 import functools
 import importlib
 import inspect
+import json
 import pathlib
 import re
 import types
@@ -66,6 +67,7 @@ class Peer(NamedTuple):
     options: Mapping[str, Any] = types.MappingProxyType({})
     id_options: Mapping[str, Any] = types.MappingProxyType({})
     ids: Any = None
+    divided_by: Any = 1
     # In which angles are computed.
     angle_dtype: Any = np.float32
 
@@ -75,6 +77,7 @@ def check(peer: Peer, measured: Measured, name: str) -> None:
     layout = fastpe.rotary_layouts[peer.layout]
     ids = layout.positions(*peer.segments, **peer.id_options)
     assert ids.shape[1] == len(layout.coordinates)
+    ids = ids if peer.divided_by == 1 else ids / peer.divided_by
     if peer.ids is not None:
         theirs = np.asarray(peer.ids)
         if ids.dtype.kind == "i":
@@ -249,6 +252,50 @@ def test_gemma4_vision() -> None:
     np.testing.assert_allclose(q, expected, rtol=0, atol=1e-5)
 
 
+def test_moonvit(measured: Measured) -> None:
+    """Kimi-VL's Rope2DPosEmb, from its formula: cis(x w_0), cis(y w_0), cis(x w_1), .. of w_i = 10000**(-4 i / d).
+
+    As in vllm-project/vllm:vllm/model_executor/models/moonvit.py, precomputed_freqs_cis and apply_rope.
+    """
+    torch = imported("torch")
+    grids, width, parts = ((6, 9), (4, 5)), 72, []
+    frequencies = 1.0 / 10000.0 ** (torch.arange(0, width, 4).float() / width)
+    for rows, columns in grids:
+        y, x = torch.meshgrid(torch.arange(rows).float(), torch.arange(columns).float(), indexing="ij")
+        angles = torch.stack([torch.outer(axis.ravel(), frequencies) for axis in (x, y)], dim=-1).flatten(1)
+        parts.append(torch.polar(torch.ones_like(angles), angles))
+    table = torch.cat(parts)
+
+    def turned(x: Any) -> Any:
+        pairs = torch.view_as_complex(x.reshape(*x.shape[:-1], -1, 2))
+        return torch.view_as_real(pairs * table).flatten(-2)
+
+    check(Peer("moonvit", width, grids, table, each(turned)), measured, "Kimi-VL MoonViT")
+
+
+def test_rope2d() -> None:
+    """CroCo's RoPE2D(freq=100), from its formula: each half of a head by one coordinate, y first.
+
+    As in naver/croco:models/pos_embed.py at d7de0705, and facebookresearch/vggt:vggt/layers/rope.py.
+    """
+    torch = imported("torch")
+    ids = fastpe.rotary_layouts["rope2d"].positions((6, 9))
+    np.testing.assert_array_equal(ids, torch.cartesian_prod(torch.arange(6), torch.arange(9)))
+    x = np.random.default_rng(1).standard_normal((1, 4, 54, 64), dtype=np.float32)
+    halves = []
+    for half, positions in zip(torch.from_numpy(x.copy()).chunk(2, dim=-1), torch.from_numpy(ids).T, strict=True):
+        frequencies = 1.0 / 100.0 ** (torch.arange(0, 32, 2).float() / 32)
+        angles = torch.outer(positions.float(), frequencies).tile(2)
+        first, second = half.chunk(2, dim=-1)
+        halves.append(half * angles.cos() + torch.cat((-second, first), dim=-1) * angles.sin())
+    with pytest.raises(ValueError, match="rotate the halves") as error:
+        fastpe.RotaryEmbedding.from_layout("rope2d", 64)
+    # The error says how, in calls.
+    calls = str(error.value).split("rotate the halves: ")[1]
+    exec(calls, {"fastpe": fastpe, "q": x, "ids": ids})  # noqa: S102
+    np.testing.assert_allclose(x, torch.cat(halves, dim=-1), rtol=0, atol=1e-5)
+
+
 def test_dinov3(measured: Measured) -> None:
     torch, transformers, module = imported("torch"), imported("transformers"), modeling("dinov3_vit")
     config = transformers.DINOv3ViTConfig(hidden_size=128, num_attention_heads=2, patch_size=16)
@@ -368,6 +415,39 @@ def test_flux2(measured: Measured) -> None:
     check(peer, measured, "diffusers Flux 2")
 
 
+def test_flux3(measured: Measured) -> None:
+    torch, module = imported("torch"), transformer("flux3")
+    steps = imported("diffusers.modular_pipelines.flux3.before_denoise")
+    owner = next(each for each in vars(steps).values() if hasattr(each, "_prepare_text_ids"))
+    text = owner._prepare_text_ids(torch.zeros(1, 11, 4))
+    images = [steps._prepare_image_ids(*grid, 0.5, -at) for at, grid in enumerate([(6, 9), (3, 5), (2, 7)])]
+    ids = torch.cat([text, *images])
+    tables = module.Flux3PosEmbed(10000, [32, 32, 32, 32])(ids)
+    segments = (11, (6, 9), (3, 5), (2, 7))
+    peer = Peer("flux3", 128, segments, tables, diffusers_rotate(tables), ids=ids, angle_dtype=np.float64)
+    check(peer, measured, "diffusers Flux 3")
+
+
+def test_ideogram4(measured: Measured) -> None:
+    torch, module = imported("torch"), transformer("ideogram4")
+    pipeline = imported("diffusers.pipelines.ideogram4.pipeline_ideogram4").Ideogram4Pipeline
+    ids, _, _ = pipeline._prepare_ids([11], 6, 9, 11, torch.device("cpu"))
+    cos, sin = module.Ideogram4MRoPE(256, 5_000_000, (24, 20, 20))(ids)
+    rotate = each(lambda x: x * cos[:, None] + module._rotate_half(x) * sin[:, None])
+    check(Peer("ideogram4", 256, (11, (6, 9)), (cos[0], sin[0]), rotate, ids=ids[0]), measured, "diffusers Ideogram 4")
+
+
+@pytest.mark.parametrize("segments", [(11, (6, 9)), (4, (7, 4), (3, 8), 2, (5, 12), 3)])
+def test_qwen_image_2_1(segments: tuple[Any, ...], measured: Measured) -> None:
+    torch, module = imported("torch"), transformer("qwenimage21")
+    mask = [not isinstance(each, int) for each in segments for _ in range(int(np.prod(each)))]
+    grids = [(1, *each) for each in segments if not isinstance(each, int)]
+    rotary = module.QwenImage21Rope(10000, [16, 56, 56])
+    table = rotary(grids, torch.tensor(mask), torch.device("cpu"))
+    rotate = rows_first(each(functools.partial(module.apply_rotary_emb_qwen, freqs_cis=table, use_real=False)))
+    check(Peer("qwen_image_2_1", 128, segments, table, rotate), measured, "diffusers Qwen-Image 2.1")
+
+
 @pytest.mark.parametrize("grids", [[(1, 6, 9)], [(1, 7, 4), (1, 5, 12)]])
 def test_qwen_image(grids: list[tuple[int, int, int]], measured: Measured) -> None:
     torch, module = imported("torch"), transformer("qwenimage")
@@ -379,21 +459,83 @@ def test_qwen_image(grids: list[tuple[int, int, int]], measured: Measured) -> No
     check(Peer("qwen_image", 128, (11, *grids), table, rotate), measured, "diffusers Qwen-Image")
 
 
-def test_hunyuan_video(measured: Measured) -> None:
-    torch, module = imported("torch"), transformer("hunyuan_video")
-    tables = module.HunyuanVideoRotaryPosEmbed(2, 1, [16, 56, 56], 256.0)(torch.zeros(1, 4, 3, 8, 10))
-    peer = Peer("hunyuan_video", 128, ((3, 4, 5),), tables, diffusers_rotate(tables))
-    check(peer, measured, "diffusers HunyuanVideo")
+HUNYUAN = {"hunyuan_video": np.float32, "hunyuan_video15": np.float32, "motif_video": np.float64}
 
 
-@pytest.mark.parametrize("head_dim", [128, 64])
-def test_wan(head_dim: int, measured: Measured) -> None:
-    torch, module = imported("torch"), transformer("wan")
-    cos, sin = module.WanRotaryPosEmbed(head_dim, (1, 2, 2), 64)(torch.zeros(1, 4, 3, 8, 10))
-    function = inner_function(module.WanAttnProcessor.__call__, "apply_rotary_emb", module)
+@pytest.mark.parametrize("model", HUNYUAN)
+def test_hunyuan_video(model: str, measured: Measured) -> None:
+    torch, module = imported("torch"), transformer(model)
+    (name,) = (name for name in vars(module) if name.endswith(("VideoRotaryPosEmbed", "15RotaryPosEmbed")))
+    tables = getattr(module, name)(2, 1, [16, 56, 56], 256.0)(torch.zeros(1, 4, 3, 8, 10))
+    peer = Peer("hunyuan_video", 128, ((3, 4, 5),), tables, diffusers_rotate(tables), angle_dtype=HUNYUAN[model])
+    check(peer, measured, f"diffusers {model}")
+
+
+WAN = {
+    "Wan": ("wan", "WanRotaryPosEmbed", "WanAttnProcessor"),
+    "SkyReels-V2": ("skyreels_v2", "SkyReelsV2RotaryPosEmbed", "SkyReelsV2AttnProcessor"),
+    "ChronoEdit": ("chronoedit", "ChronoEditRotaryPosEmbed", "WanAttnProcessor"),
+}
+
+
+@pytest.mark.parametrize("frames", [3, 2])
+@pytest.mark.parametrize(
+    # ChronoEdit divides 64 columns otherwise than it makes tables.
+    ("model", "head_dim"),
+    [(model, width) for model in WAN for width in (128, 64) if (model, width) != ("ChronoEdit", 64)],
+)
+def test_wan(model: str, frames: int, head_dim: int, measured: Measured) -> None:
+    torch, module = imported("torch"), transformer(WAN[model][0])
+    rotary, processor = (getattr(module, name) for name in WAN[model][1:])
+    cos, sin = rotary(head_dim, (1, 2, 2), 64)(torch.zeros(1, 4, frames, 8, 10))
+    function = inner_function(processor.__call__, "apply_rotary_emb", module)
     rotate = rows_first(each(lambda x: function(x, cos, sin)))
-    tables = (cos[0, :, 0], sin[0, :, 0])
-    check(Peer("wan", head_dim, ((3, 4, 5),), tables, rotate, angle_dtype=np.float64), measured, "diffusers Wan")
+    # What the class has by itself, of two frames.
+    options = {"time_interval": 7.0} if model == "ChronoEdit" and frames == 2 else {}
+    tables, segments = (cos[0, :, 0], sin[0, :, 0]), ((frames, 4, 5),)
+    peer = Peer("wan", head_dim, segments, tables, rotate, id_options=options, angle_dtype=np.float64)
+    check(peer, measured, f"diffusers {model}")
+
+
+@pytest.mark.parametrize("rope_scale", [(2.0, 1.0, 1.0), (1.0, 3.0, 3.0)])
+@pytest.mark.parametrize("fps", [None, 16, 30])
+def test_cosmos(rope_scale: tuple[float, ...], fps: int | None, measured: Measured) -> None:
+    """Its bases are one for each coordinate: those of the call that the report of its config prints."""
+    torch, module = imported("torch"), transformer("cosmos")
+    tables = module.CosmosRotaryPosEmbed(128, rope_scale=rope_scale)(torch.zeros(1, 4, 5, 8, 12), fps)
+    config = {"_class_name": "CosmosTransformer3DModel", "attention_head_dim": 128, "rope_scale": [*rope_scale]}
+    (base,) = re.findall(r"base=(\[.*?\])", str(fastpe.ModelConfig(config)))
+    rotate = diffusers_rotate(tables, use_real_unbind_dim=-2)
+    id_options = {"time_interval": 24 / fps} if fps else {}
+    options = {"base": json.loads(base)}
+    peer = Peer("cosmos", 128, ((5, 4, 6),), tables, rotate, options=options, id_options=id_options)
+    check(peer, measured, "diffusers Cosmos")
+
+
+@pytest.mark.parametrize("grid", [(6, 9), (16, 16), (5, 40)])
+def test_cogview4(grid: tuple[int, int], measured: Measured) -> None:
+    torch, module = imported("torch"), transformer("cogview4")
+    tables = module.CogView4RotaryPosEmbed(40, 2, (16, 24))(torch.zeros(1, 4, 2 * grid[0], 2 * grid[1]))
+    rotate = diffusers_rotate(tables, use_real_unbind_dim=-2)
+    peer = Peer("cogview4", 40, (grid,), tables, rotate, id_options={"trained_shape": (16, 24)})
+    check(peer, measured, "diffusers CogView 4")
+
+
+KANDINSKY = {"kandinsky": (16, 24, 24), "kandinsky6": (32, 48, 48), "kandinsky6_sr": (16, 24, 24)}
+
+
+@pytest.mark.parametrize("model", KANDINSKY)
+def test_kandinsky(model: str, measured: Measured) -> None:
+    torch, module = imported("torch"), transformer(model)
+    (rotary,) = (getattr(module, name) for name in vars(module) if name.endswith("RoPE3D"))
+    pos, scale = tuple(torch.arange(length) for length in (3, 4, 6)), (1.0, 2.0, 3.16)
+    shape = () if "6" in model else ((1, 3, 4, 6),)
+    matrices = rotary(KANDINSKY[model])(*shape, pos, scale).reshape(72, 1, -1, 2, 2)
+    # transformer_kandinsky.py has this function in its processor, and returns bfloat16 from it.
+    function = transformer("kandinsky6").apply_rotary
+    rotate = rows_first(each(lambda x: function(x, matrices[None])))
+    peer = Peer("kandinsky", sum(KANDINSKY[model]), ((3, 4, 6),), matrices[:, 0], rotate, divided_by=scale)
+    check(peer, measured, f"diffusers {model}")
 
 
 @pytest.mark.parametrize("grid", [(4, 6), (6, 4), (5, 12), (8, 12)])

@@ -6,6 +6,7 @@ The comparison with the models' own modules is tests/peers/test_rotary_layouts.p
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -92,6 +93,7 @@ CASES = {
     "hy_v4_vl": Case(64, 1e7, strides(12, 10, 10), True, "tile", (7, 19, 1033)),
     "qwen2_vl_vision": Case(80, 1e4, blocks(20, 20), False, "tile", (3, 250)),
     "kimi_k25_vision": Case(72, 1e4, kimi, False, "tile", (3, 63)),
+    "moonvit": Case(72, 1e4, kimi, True, "complex", (3, 63)),
     "minimax_m3_vl_vision": Case(80, 1e4, blocks(13, 13, 13), False, "tile", (3, 5, 63), 78),
     "pixtral": Case(64, 1e4, pixtral, False, "tile", (3, 63)),
     "llama4_vision": Case(88, 1e4, blocks(22, 22), True, "complex", (3, 24)),
@@ -102,6 +104,12 @@ CASES = {
     "sam2": Case(256, 1e4, blocks(64, 64), True, "repeat", (3, 63)),
     "flux": Case(128, 1e4, blocks(8, 28, 28), True, "repeat", (1, 3, 127)),
     "flux2": Case(128, 2000, blocks(16, 16, 16, 16), True, "repeat", (10, 3, 127, 511)),
+    "flux3": Case(128, 1e4, blocks(16, 16, 16, 16), True, "repeat", (0, 3.5, 127, -2)),
+    "qwen_image_2_1": Case(128, 1e4, blocks(8, 28, 28), True, "complex", (517, -32, 31)),
+    "ideogram4": Case(256, 5e6, strides(88, 20, 20), False, "tile", (65536, 65539, 65663)),
+    "cosmos": Case(128, 1e4, blocks(22, 21, 21), False, "tile", (12.8, 3, 79)),
+    "kandinsky": Case(64, 1e4, blocks(8, 12, 12), True, "matrices", (20, 3.5, 79)),
+    "cogview4": Case(40, 1e4, blocks(10, 10), False, "tile", (3, 255)),
     "qwen_image": Case(128, 1e4, blocks(8, 28, 28), True, "complex", (1, -32, 1031)),
     "hunyuan_video": Case(128, 256, blocks(8, 28, 28), True, "repeat", (32, 3, 79)),
     "wan": Case(128, 1e4, blocks(22, 21, 21), True, "repeat", (20, 3, 79)),
@@ -115,6 +123,8 @@ def arranged(form: str, cosines: Array, sines: Array) -> Array | tuple[Array, Ar
     """Cosines and sines [pairs], as the form puts them into columns."""
     if form == "complex":
         return np.array([complex(c, s) for c, s in zip(cosines, sines, strict=True)])
+    if form == "matrices":
+        return np.array([[[c, -s], [s, c]] for c, s in zip(cosines, sines, strict=True)])
     spread: Any = {"tile": np.tile, "repeat": np.repeat}[form]
     return spread(cosines, 2), spread(sines, 2)
 
@@ -136,7 +146,7 @@ def test_one_coordinate_has_one_name() -> None:
 
 
 def test_every_layout_has_a_formula() -> None:
-    assert sorted([*CASES, "gemma4_vision"]) == sorted(LAYOUTS)
+    assert sorted([*CASES, "gemma4_vision", "rope2d"]) == sorted(LAYOUTS)
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -172,9 +182,10 @@ def test_tables_and_rotations_are_the_formula(name: str) -> None:
     np.testing.assert_array_equal(result[..., 2 * len(k) :], x[..., 2 * len(k) :])
 
 
-def test_the_remedy_for_halves_of_a_head_rotates_them() -> None:
-    """Gemma 4: each half by one coordinate, whose frequencies are those of its own columns."""
-    ids = LAYOUTS["gemma4_vision"].positions((3, 5))
+@pytest.mark.parametrize("name", ["gemma4_vision", "rope2d"])
+def test_the_remedy_for_halves_of_a_head_rotates_them(name: Any) -> None:
+    """Each half by one coordinate, whose frequencies are those of its own columns."""
+    ids = LAYOUTS[name].positions((3, 5))
     q = np.random.default_rng(1).standard_normal((2, 15, 72))
     angles = ids[:, :, None] * 100.0 ** (-np.arange(18) / 18)  # [N, 2, 18]
     halves = q.reshape(2, 15, 2, 2, 18)
@@ -182,7 +193,7 @@ def test_the_remedy_for_halves_of_a_head_rotates_them() -> None:
     cos, sin = np.cos(angles), np.sin(angles)
     expected = np.stack([first * cos - second * sin, second * cos + first * sin], axis=-2).reshape(q.shape)
     with pytest.raises(ValueError, match="rotate the halves: ") as refused:
-        fastpe.RotaryEmbedding.from_layout("gemma4_vision", 72)
+        fastpe.RotaryEmbedding.from_layout(name, 72)
     given = {"fastpe": fastpe, "q": q, "ids": ids}
     for statement in str(refused.value).partition("rotate the halves: ")[2].split("; "):
         exec(statement, given)  # noqa: S102
@@ -230,6 +241,17 @@ IDS: list[tuple[str, tuple[Any, ...], dict[str, Any], Any]] = [
     ("flux", (1, (2, 2)), {}, [[0, 0, 0, 0, 0], [0, 0, 0, 1, 1], [0, 0, 1, 0, 1]]),
     ("flux2", (2, (1, 2), (1, 1), (1, 1)), {}, [[0, 0, 0, 0, 10, 20], [0, 0, 0, 0, 0, 0], [0, 0, 0, 1, 0, 0], [0, 1, 0,
         0, 0, 0]]),
+    ("flux3", (2, (1, 2), (1, 1), (2, 1)), {}, [[0, 0, 0, 0, 0, 0, 0], [0, 0, 0, 0, 0, 0, 0.5], [0, 0, 0, 0.5, 0, 0, 0], [0, 1,
+        0, 0, -1, -2, -2]]),
+    ("ideogram4", (2, (1, 2)), {}, [[0, 1, 65536, 65536], [0, 1, 65536, 65536], [0, 1, 65536, 65537]]),
+    ("qwen_image_2_1", (2, (2, 3), 1), {}, [[0, 1, 2, 2, 2, 2, 2, 2, 5], [0, 1, -1, -1, -1, 0, 0, 0, 5], [0, 1, -2, -1, 0, -2, -1,
+        0, 5]]),
+    ("cosmos", ((2, 1, 2),), {"time_interval": 1.5}, [[0, 0, 1.5, 1.5], [0, 0, 0, 0], [0, 1, 0, 1]]),
+    ("wan", ((2, 1, 1),), {"time_interval": 7}, [[0, 7], [0, 0], [0, 0]]),
+    ("cogview4", ((1, 3),), {"trained_shape": (4, 8)}, [[0, 0, 0], [0, 2, 5]]),
+    ("moonvit", ((1, 2),), {}, [[0, 0], [0, 1]]),
+    ("rope2d", ((2, 1),), {}, [[0, 1], [0, 0]]),
+    ("kandinsky", ((1, 1, 2),), {}, [[0, 0], [0, 0], [0, 1]]),
     ("qwen_image", (2, (1, 2, 3)), {}, [[1, 2, 0, 0, 0, 0, 0, 0], [1, 2, -1, -1, -1, 0, 0, 0], [1, 2, -2, -1, 0, -2,
         -1, 0]]),
     ("qwen_image", ((1, 1, 1), (1, 1, 2)), {}, [[0, 1, 1], [-1, -1, -1], [-1, -1, 0]]),
@@ -244,8 +266,8 @@ IDS: list[tuple[str, tuple[Any, ...], dict[str, Any], Any]] = [
 def test_position_ids(name: str, segments: Any, options: Any, expected: Any) -> None:
     ids = LAYOUTS[name].positions(*segments, **options)
     np.testing.assert_array_equal(ids.T, expected)
-    is_fractional = "trained_shape" in options or name in ("dinov3", "timm_pixel")
-    assert ids.dtype == (np.float64 if is_fractional else np.int64)
+    may_be_fractional = options or name in ("dinov3", "timm_pixel", "flux3")
+    assert ids.dtype == np.int64 or (may_be_fractional and ids.dtype == np.float64)
     assert ids.shape[1] == len(LAYOUTS[name].coordinates)
 
 
@@ -273,12 +295,15 @@ REFUSED: Refused = {
         "layouts['qwen3_vl'].positions((3, 4, 4))",
         "layouts['lumina2'].positions((2, 2), 3)",
         "layouts['z_image'].positions(3, (1, 2, 2))",
+        *each("layouts['ideogram4'].positions({})", "(2, 2), 3 | 3 | 3, (2, 2), 4"),
     ],
     (ValueError, "merge_size"): ["layouts['flux'].positions(1, merge_size=2)"],
     (ValueError, "time_interval"): [
         "layouts['qwen2_vl'].positions(1, time_interval=0)",
         "layouts['qwen3_vl'].positions(1, time_interval=2.0)",
+        "layouts['hunyuan_video'].positions((1, 2, 2), time_interval=2.0)",
     ],
+    (ValueError, "trained_shape"): ["layouts['cogview4'].positions((2, 2))"],
     (TypeError, "trained_shape"): ["layouts['timm'].positions((2, 2), trained_shape=3)"],
     # ---- Embeddings
     (ValueError, "head_dim"): [
@@ -297,6 +322,7 @@ REFUSED: Refused = {
     (TypeError, "sections"): ["rope('flux', 128, sections=64)"],
     (ValueError, "base"): [
         "rope('qwen2_vl', 128)",
+        "rope('cosmos', 128)",
         "rope('qwen2_vl', 128, base=0.5)",
         "rope('timm_pixel', 64, base=-1)",
     ],
@@ -308,6 +334,22 @@ REFUSED: Refused = {
     (KeyError, "qwen2_vl"): ["layouts['qwen2.vl']", "layouts['']", "layouts['qwen2_5_vl_text']"],
     (KeyError, "timm"): ["layouts['EVA-02']"],
     (KeyError, "vjepa2"): ["layouts['vjepa2']"],
+    (KeyError, "not a rotation"): ["layouts['ernie_image']", "layouts['ERNIE-Image']"],
+    **{
+        (KeyError, f"'{layout}'"): each("layouts['{}']", names)
+        for layout, names in {
+            "hunyuan_video": "HunyuanVideo 1.5 | hunyuan_video15 | motif_video | Motif",
+            "wan": "skyreels_v2 | SkyReels | chronoedit",
+            "cosmos": "Cosmos Predict | cosmos_predict",
+            "rope2d": "croco | DUSt3R | vggt | mast3r",
+            "moonvit": "kimi_vl | Kimi-VL | MoonViT",
+            "kandinsky": "kandinsky5 | Kandinsky 5",
+            "cogview4": "CogView 4",
+            "ideogram4": "Ideogram 4",
+            "qwen_image_2_1": "qwen_image_21 | Qwen-Image 2.1 | qwenimage21",
+            "flux3": "Flux 3",
+        }.items()
+    },  # fmt: skip
     (KeyError, "dinov3"): ["layouts['dinov3_vit']"],
     # ---- Configs
     (ValueError, "model_type"): each(
@@ -346,6 +388,18 @@ def test_the_layout_of_the_encoder_of_images() -> None:
     # The vision_config itself
     encoder = {"model_type": "qwen3_vl", "hidden_size": 1152, "num_heads": 16, "patch_size": 16}
     assert of(encoder) == fastpe.RotaryLayout.from_config(encoder).name == "qwen2_vl_vision"
+
+
+@pytest.mark.parametrize("name", MODELS["diffusers"])
+def test_the_layout_of_a_config_of_diffusers(name: str) -> None:
+    config, row = {"_class_name": name, "_diffusers_version": "0.42.1"}, MODELS["diffusers"][name]
+    if "layout" in row:
+        assert fastpe.RotaryLayout.from_config(config).name == row["layout"]
+    else:
+        with pytest.raises(ValueError, match=re.escape(row["told"])):
+            fastpe.RotaryLayout.from_config(config)
+    with pytest.raises(ValueError, match="_class_name"):
+        fastpe.RotaryLayout.from_config({"_class_name": f"{name}V2"})
 
 
 @pytest.mark.parametrize(("call", "error", "arguments"), rows(REFUSED))

@@ -141,6 +141,28 @@ def needs(config: dict[str, Any]) -> dict[str, set[str]]:
     return found
 
 
+DIFFUSERS: list[tuple[dict[str, Any], tuple[Any, ...], dict[str, Any]]] = [
+    ({"_class_name": "Krea2Transformer2DModel"}, ("flux", 128), {"sections": (16, 24, 24), "base": 1000.0}),
+    ({"_class_name": "Flux2Transformer2DModel", "rope_theta": 2000}, ("flux2", 128), {}),
+    ({"_class_name": "Ideogram4Transformer2DModel", "mrope_section": [9, 12, 10], "attention_head_dim": 64,
+        "rope_theta": 5000}, ("ideogram4", 64), {"sections": (10, 12, 10), "base": 5000.0}),
+    ({"_class_name": "CosmosTransformer3DModel"}, ("cosmos", 128), {"base": [2e4 * 2 ** (1 / 21), 1e4, 1e4]}),
+    ({"_class_name": "CosmosTransformer3DModel", "attention_head_dim": 24, "rope_scale": [1, 3.0, 2]}, ("cosmos", 24),
+        {"base": [1e4, 1e4 * 3 ** (8 / 6), 1e4 * 2 ** (8 / 6)]}),
+    ({"_class_name": "Kandinsky5Transformer3DModel", "axes_dims": [32, 48, 48]}, ("kandinsky", 128), {}),
+    ({"_class_name": "CogView4Transformer2DModel"}, ("cogview4", 40), {}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("given", "arguments", "options"), DIFFUSERS)
+def test_the_rotation_of_a_config_of_diffusers(given: Any, arguments: Any, options: Any) -> None:
+    (call,) = (each for need in report(fastpe.ModelConfig(given)).needs for each in need.calls if "rope = " in each)
+    found = eval(call.removeprefix("rope = "), {"fastpe": fastpe})  # noqa: S307
+    expected = fastpe.RotaryEmbedding.from_layout(*arguments, **options)
+    np.testing.assert_allclose(found.frequencies, expected.frequencies, rtol=1e-14)
+    assert (found.frequency_axes, found.rotary_dim) == (expected.frequency_axes, expected.rotary_dim)
+
+
 @pytest.mark.parametrize(("given", "expected"), MODELS, ids=[str(given)[:70] for given, _ in MODELS])
 def test_each_part_has_its_calls(given: dict[str, Any], expected: str) -> None:
     parts = (part.split(": ") for part in expected.split(", ") if part)
@@ -190,6 +212,22 @@ def test_every_type_of_the_tables_has_a_report() -> None:
         {"_class_name": "FluxTransformer2DModel", "attention_head_dim": "found.append(1)"},
         {"_class_name": "Lumina2Transformer2DModel", "axes_dim_rope": ["found.append(1)"]},
         {"_class_name": "FluxTransformer2DModel", "axes_dims_rope": 5},
+        *(
+            {"_class_name": "CosmosTransformer3DModel", "rope_scale": scale}
+            for scale in (
+                [2.0, 1.0],
+                [2.0, 1.0, "found.append(1)"],
+                [2.0, 0.0, 1.0],
+                [2.0, -1.0, 1.0],
+                [1e300, 1.0, 1.0],
+                2.0,
+            )
+        ),
+        *({"_class_name": "CosmosTransformer3DModel", "attention_head_dim": width} for width in (2, 12, 22)),
+        *(
+            {"_class_name": "Ideogram4Transformer2DModel", "mrope_section": sections}
+            for sections in ([24, 20], [24, 64, 64])
+        ),
         {"_class_name": ["FluxTransformer2DModel"]},
         {"model_type": "dab-detr", "temperature_height": "found.append(1)"},
         {"model_type": "x", 'a"] or found.append(1) or config.parts["b': {"model_type": "llama"}},

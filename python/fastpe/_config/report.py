@@ -335,7 +335,7 @@ class _Writer:
     # diffusers
 
     def _diffusers(self) -> None:
-        config, name = self.config._json, str(self.config._json["_class_name"])
+        name = str(self.config._json["_class_name"])
         row = table()["diffusers"].get(name)
         if row is None:
             self._not_known.append(str(refusal(self.config, "layout")))
@@ -344,32 +344,52 @@ class _Writer:
             self._not_known.append(f"{name}: {row['told']}")
             return
         try:
-            call = f'fastpe.RotaryEmbedding.from_layout("{row["layout"]}", {self._widths(row)}'
-            if "rope_theta" in config:
-                call += f", base={read_number(self.config._value('rope_theta'))}"
+            call = f'fastpe.RotaryEmbedding.from_layout("{row["layout"]}", {self._arguments(row)})'
         except (TypeError, ValueError) as error:
             self._not_known.append(str(error))
             return
-        if isinstance(self._try("rotation", f"{call})"), Exception):
+        if isinstance(self._try("rotation", call), Exception):
             return
         layout = fastpe.rotary_layouts[row["layout"]]
-        self._add("model", "rotates", f"by {', '.join(layout.coordinates)}", f"rope = {call})")
-        self._add("model", "ids", layout._counting(), "layout = fastpe.RotaryLayout.from_config(config)")
+        self._add("model", "rotates", f"by {', '.join(layout.coordinates)}", f"rope = {call}")
+        says = "; ".join([layout._counting(), *([row["note"]] if "note" in row else [])])
+        self._add("model", "ids", says, "layout = fastpe.RotaryLayout.from_config(config)")
 
-    def _widths(self, row: Mapping[str, Any]) -> str:
-        """The columns of a head, and the frequencies of each coordinate, as arguments."""
-        config, key = self.config, row.get("sections", "")
-        written = config._json.get(key)
-        widths = row.get("default", []) if written is None else written
-        if not isinstance(widths, list):
-            raise wrong(config._at(key), f"is {shown(widths)}", "a list of ints", kind=TypeError)
-        sizes = [read_size(Value(width, config._at(key, at))) for at, width in enumerate(widths)]
+    def _arguments(self, row: Mapping[str, Any]) -> str:
+        """The columns of a head, the frequencies of each coordinate, and the base."""
+        config, widths = self.config, self._numbers(row.get("sections", ""), row.get("default", []), read_size)
         head = config._json.get("attention_head_dim")
-        head = row.get("head_dim", sum(sizes)) if head is None or "head_dim" not in row else head
+        head = row.get("head_dim", sum(widths)) if head is None or "head_dim" not in row else head
         columns = read_size(Value(head, config._at("attention_head_dim")))
-        return f"{columns}{f', sections={[size // 2 for size in sizes]}' if sizes else ''}"
+        sections, base = [width // 2 for width in widths], row.get("base")
+        if "mrope_section" in row:  # the first coordinate has what is left
+            _, *others = self._numbers("mrope_section", row["mrope_section"], read_size)
+            sections = [columns // 2 - sum(others), *others]
+        if "rope_theta" in config._json:
+            base = read_number(config._value("rope_theta"))
+        if "rope_scale" in row:
+            own = columns // 6 * 2
+            shares = (columns - 2 * own, own, own)
+            scales = self._numbers("rope_scale", row["rope_scale"], read_number)
+            if min(shares) < 4 or not 0.0 < min(scales) <= max(scales) <= _largest_scale:
+                found = f"is {scales}, for {columns} columns"
+                raise wrong(
+                    config._at("rope_scale"), found, f"numbers from 0 to {_largest_scale}, for 24 columns or more"
+                )
+            base = [10000.0 * scale ** (share / (share - 2)) for scale, share in zip(scales, shares, strict=True)]
+        named = {"sections": sections or None, "base": base}
+        return ", ".join([f"{columns}", *(f"{name}={value}" for name, value in named.items() if value is not None)])
+
+    def _numbers(self, key: str, default: list[Any], read: Callable[[Value], Any]) -> list[Any]:
+        """The numbers of a list in the file, or those of its class."""
+        written = default if self.config._json.get(key) is None else self.config._json[key]
+        if not isinstance(written, list) or len(written) != len(default):
+            expected, kind = f"a list of {len(default)} numbers", ValueError if isinstance(written, list) else TypeError
+            raise wrong(self.config._at(key), f"is {shown(written)}", expected, kind=kind)
+        return [read(Value(each, self.config._at(key, at))) for at, each in enumerate(written)]
 
 
+_largest_scale = 1000
 _sizes = (
     ("head_dim", "attention_head_dim"),
     ("hidden_size", "embed_dim", "d_model"),

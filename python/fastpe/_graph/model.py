@@ -157,7 +157,9 @@ def grids_of(name: str, value: Any, merge_sizes: Any, merge_name: str, *, column
     """Lengths in patches, [n, 3] or [n, 2], from 1, that blocks of merged patches divide: of one side, [n] or [1, 2]."""
     expected = f"rows of ({'time, ' * (columns == 3)}height, width), in patches"
     grids = integer_array(name, value, (None, columns), expected=expected)
-    merge = np.broadcast_to(_core.array(merge_sizes, merge_name).reshape(-1, 2 if np.ndim(merge_sizes) == 2 else 1), (len(grids), 2))
+    merge = np.broadcast_to(
+        _core.array(merge_sizes, merge_name).reshape(-1, 2 if np.ndim(merge_sizes) == 2 else 1), (len(grids), 2)
+    )
     for row in np.flatnonzero(np.any(grids < 1, axis=1))[:1]:
         raise refused(ValueError, f"{name}[{row}]", f"is {tuple(grids[row].tolist())}", "lengths of at least 1")
     for row in np.flatnonzero(np.any(grids[:, -2:] % merge != 0, axis=1))[:1]:

@@ -126,7 +126,23 @@ rotary_layouts = LayoutRegistry(
             "PaddleOCR-VL, vision, with merge_size=1",
             ids="merge_blocks",
         ),
-        _vision("kimi_k25_vision", _transformers("kimi_k25"), "Kimi K2.5, vision", division="mixed", ids="frames"),
+        _vision(
+            "kimi_k25_vision",
+            _transformers("kimi_k25"),
+            "Kimi K2.5, vision, in transformers, which moves the columns of the authors' weights",
+            division="mixed",
+            ids="frames",
+        ),
+        _vision(
+            "moonvit",
+            "moonshotai/Kimi-VL-A3B-Instruct:modeling_kimi_vl.py, Rope2DPosEmb; "
+            "vllm-project/vllm:vllm/model_executor/models/moonvit.py",
+            "MoonViT, the vision of Kimi-VL, in the authors' weights",
+            division="mixed",
+            interleaved=True,
+            form="complex",
+            ids="plane",
+        ),
         _vision(
             "minimax_m3_vl_vision",
             _transformers("minimax_m3_vl"),
@@ -154,6 +170,15 @@ rotary_layouts = LayoutRegistry(
             coordinates=("width", "height"),
             division="halves",
             ids="plane_columns_first",
+            base=100.0,
+        ),
+        _vision(
+            "rope2d",
+            "naver/croco:models/pos_embed.py, RoPE2D; facebookresearch/vggt:vggt/layers/rope.py",
+            "CroCo v2, DUSt3R and MASt3R, RoPE100",
+            "VGGT, with ids + 1, and 0 for tokens that are not patches",
+            division="halves",
+            ids="plane",
             base=100.0,
         ),
         _vision(
@@ -219,6 +244,14 @@ rotary_layouts = LayoutRegistry(
             sections=(16, 16, 16, 16),
         ),
         _diffusion(
+            "flux3",
+            "models/transformers/transformer_flux3.py, modular_pipelines/flux3/before_denoise.py",
+            "Flux 3 in diffusers",
+            coordinates=(*_image, "text"),
+            ids="flux3",
+            sections=(16, 16, 16, 16),
+        ),
+        _diffusion(
             "qwen_image",
             "models/transformers/transformer_qwenimage.py",
             "Qwen-Image in diffusers, with scale_rope=True",
@@ -228,9 +261,30 @@ rotary_layouts = LayoutRegistry(
             sections=(8, 28, 28),
         ),
         _diffusion(
+            "qwen_image_2_1",
+            "models/transformers/transformer_qwenimage21.py",
+            "Qwen-Image 2.1 in diffusers",
+            coordinates=_image,
+            form="complex",
+            ids="qwen_image_2_1",
+            sections=(8, 28, 28),
+        ),
+        _diffusion(
+            "ideogram4",
+            "models/transformers/transformer_ideogram4.py, pipelines/ideogram4/pipeline_ideogram4.py",
+            "Ideogram 4 in diffusers",
+            coordinates=_volume,
+            division="strides",
+            interleaved=False,
+            form="tile",
+            ids="ideogram4",
+            base=5e6,
+            sections=(88, 20, 20),
+        ),
+        _diffusion(
             "hunyuan_video",
-            "models/transformers/transformer_hunyuan_video.py",
-            "HunyuanVideo in diffusers; its text is not rotated",
+            "models/transformers/transformer_hunyuan_video.py, transformer_hunyuan_video15.py, transformer_motif_video.py",
+            "HunyuanVideo, HunyuanVideo 1.5 and Motif-Video in diffusers; their text is not rotated",
             coordinates=_volume,
             ids="volume",
             base=256.0,
@@ -238,11 +292,42 @@ rotary_layouts = LayoutRegistry(
         ),
         _diffusion(
             "wan",
-            "models/transformers/transformer_wan.py",
-            "Wan in diffusers",
+            "models/transformers/transformer_wan.py, transformer_skyreels_v2.py, transformer_chronoedit.py",
+            "Wan and SkyReels-V2 in diffusers",
+            "ChronoEdit in diffusers, whose two frames have a time_interval of rope_temporal_skip_len - 1",
             coordinates=_volume,
-            ids="volume",
+            ids="volume_in_time",
             remainder="first",
+        ),
+        _diffusion(
+            "cosmos",
+            "models/transformers/transformer_cosmos.py",
+            "Cosmos Predict 1, 2 and 2.5 in diffusers; videos have a time_interval of 24 / fps",
+            coordinates=_volume,
+            interleaved=False,
+            form="tile",
+            ids="volume_in_time",
+            remainder="first",
+            base=None,
+            base_is="one for each coordinate, 10000 * rope_scale ** (d / (d - 2)), d being its columns",
+        ),
+        _diffusion(
+            "kandinsky",
+            "models/transformers/transformer_kandinsky.py, transformer_kandinsky6.py",
+            "Kandinsky 5 and 6 in diffusers, with ids / scale_factor",
+            coordinates=_volume,
+            form="matrices",
+            ids="volume",
+            proportions=(2, 3, 3),
+        ),
+        _diffusion(
+            "cogview4",
+            "models/transformers/transformer_cogview4.py",
+            "CogView 4 in diffusers, with rope_axes_dim as trained_shape; its text is not rotated",
+            coordinates=("height", "width"),
+            interleaved=False,
+            form="tile",
+            ids="cogview4",
         ),
         _diffusion(
             "cogvideox",
@@ -279,6 +364,10 @@ rotary_layouts = LayoutRegistry(
         "hunyuan_vl": (
             "HunYuan-VL divides its columns, and not its frequencies, among the coordinates, so the two columns of a "
             "pair have different angles. That is not a rotation; text_inputs gives its position ids"
+        ),
+        "ernie_image": (
+            "ERNIE-Image has each angle twice in turn, and pairs half of the width apart, so the two columns of a pair have "
+            "different angles. That is not a rotation; write x * cos + y * sin in NumPy, as transformer_ernie_image.py does"
         ),
         "ltx2": (
             "LTX-2, with rope_type=split, divides its frequencies among the heads. Rotate each head by its own tables: "

@@ -20,6 +20,8 @@ Segments = Sequence[int | Grid]
 
 # Z-Image fills its texts and images up to a multiple of this.
 _z_image_multiple = 32
+# Where the images of Ideogram 4 begin, behind every text.
+_ideogram4_start = 65536
 
 
 class Rule(NamedTuple):
@@ -137,6 +139,35 @@ def _flux2(segments: Segments) -> Iterator[Array]:
             time += 10
 
 
+def _flux3(segments: Segments) -> Iterator[Array]:
+    image = 0
+    for segment in segments:
+        if isinstance(segment, int):
+            yield cells((1, 1, 1, segment))
+        else:
+            # Its cells are half a step apart, and the images that it refers to are at -1, -2, ..
+            yield cells((1, *segment, 1), 0, 0, 0, image) * (1, 0.5, 0.5, 1)
+            image -= 1
+
+
+def _ideogram4(segments: Segments) -> Iterator[Array]:
+    tokens, shape = _two(segments, int, tuple, "the tokens of one text, then one grid")
+    yield text(tokens).offsets.T
+    yield cells((1, *shape)) + _ideogram4_start
+
+
+def _qwen_image_2_1(segments: Segments) -> Iterator[Array]:
+    start = 0
+    for segment in segments:
+        if isinstance(segment, int):
+            yield text(segment).offsets.T + start
+            start += segment
+        else:
+            height, width = segment
+            yield cells((1, *segment), start, height // 2 - height, width // 2 - width)
+            start += max(segment)
+
+
 def _qwen_image(segments: Segments) -> Iterator[Array]:
     # Text continues along the diagonal, behind the largest coordinate of an image.
     behind = max((max(segment[1:]) // 2 for segment in segments if isinstance(segment, tuple)), default=0)
@@ -194,6 +225,16 @@ def _rescaled(grid: Grid, trained_shape: Grid | None) -> Array:
     return cells(grid) if trained_shape is None else cells(grid) / grid * trained_shape
 
 
+def _volume_in_time(grid: Grid, time_interval: float) -> Array:
+    return cells(grid) if time_interval == 1.0 else cells(grid) * (time_interval, 1.0, 1.0)
+
+
+def _cogview4(grid: Grid, trained_shape: Grid | None) -> Array:
+    if trained_shape is None:
+        raise refused(ValueError, "trained_shape", "is missing", "(height, width), the rope_axes_dim of the config")
+    return cells(grid) * trained_shape // grid
+
+
 def _cogvideox(grid: Grid, trained_shape: Grid | None) -> Array:
     axes: list[Array] = [np.arange(length) for length in grid]
     if trained_shape is not None:
@@ -228,6 +269,7 @@ rules = {
     "plane": Rule(_each(cells), _plane),
     "plane_columns_first": Rule(_each(lambda grid: cells(grid)[:, ::-1]), _plane),
     "volume": Rule(_each(cells), _volume),
+    "volume_in_time": Rule(_each(_volume_in_time), _volume, options=("time_interval",)),
     "llama4": Rule(_each(_llama4), _plane),
     "centres": Rule(_each(lambda grid: 2.0 * ((cells(grid) + 0.5) / grid) - 1.0), _plane),
     "rescaled": Rule(_each(_rescaled), _plane, options=("trained_shape",)),
@@ -239,7 +281,11 @@ rules = {
     ),
     "flux": Rule(_each(_flux), _plane, text=True),
     "flux2": Rule(_flux2, _plane, text=True),
+    "flux3": Rule(_flux3, _plane, text=True),
+    "ideogram4": Rule(_ideogram4, _plane, text=True),
     "qwen_image": Rule(_qwen_image, _volume, text=True),
+    "qwen_image_2_1": Rule(_qwen_image_2_1, _plane, text=True),
+    "cogview4": Rule(_each(_cogview4), _plane, options=("trained_shape",)),
     "cogvideox": Rule(_each(_cogvideox), _volume, options=("trained_shape",)),
     "lumina2": Rule(_lumina2, _plane, text=True),
     "z_image": Rule(_z_image, _volume, text=True),

@@ -34,7 +34,8 @@ class Rotation(NamedTuple):
     division: Literal["runs", "strides", "turns", "parity", "blocks", "mixed", "halves"]
     interleaved: bool
     form: str  # of the tables that the project's own module gives
-    base: float | None = 10000.0  # None where models differ
+    base: float | None = 10000.0  # None where models differ, and then where theirs is found
+    base_is: str = "the rope_theta of config.json, or call RotaryEmbedding.from_config"
     sections: tuple[int, ...] | None = None  # how many frequencies each coordinate has
     proportions: tuple[int, ...] | None = None  # the coordinates' shares if there are no sections; equal by default
     # Columns that cannot be shared are refused, given to the first coordinate, or left as they are.
@@ -52,8 +53,7 @@ class Rotation(NamedTuple):
         chosen = bases[0]
         if chosen is None:
             found = f"is None, and the models of layout {layout!r} have different ones"
-            remedy = "give base=, the rope_theta of config.json, or call RotaryEmbedding.from_config"
-            raise refused(ValueError, "base", found, remedy=remedy)
+            raise refused(ValueError, "base", found, remedy=f"give base=, {self.base_is}")
         sections = self.sections if sections is None else self._checked(layout, coordinates, sections)
         counts = self._counts(layout, coordinates, head_dim, sections)
         if self.division == "halves":
