@@ -349,7 +349,7 @@ REFUSED: Refused = {
             "qwen_image_2_1": "qwen_image_21 | Qwen-Image 2.1 | qwenimage21",
             "flux3": "Flux 3",
         }.items()
-    },  # fmt: skip
+    },
     (KeyError, "dinov3"): ["layouts['dinov3_vit']"],
     # ---- Configs
     (ValueError, "model_type"): each(

@@ -157,7 +157,7 @@ DIFFUSERS: list[tuple[dict[str, Any], tuple[Any, ...], dict[str, Any]]] = [
 @pytest.mark.parametrize(("given", "arguments", "options"), DIFFUSERS)
 def test_the_rotation_of_a_config_of_diffusers(given: Any, arguments: Any, options: Any) -> None:
     (call,) = (each for need in report(fastpe.ModelConfig(given)).needs for each in need.calls if "rope = " in each)
-    found = eval(call.removeprefix("rope = "), {"fastpe": fastpe})  # noqa: S307
+    found = eval(call.removeprefix("rope = "), {"fastpe": fastpe})
     expected = fastpe.RotaryEmbedding.from_layout(*arguments, **options)
     np.testing.assert_allclose(found.frequencies, expected.frequencies, rtol=1e-14)
     assert (found.frequency_axes, found.rotary_dim) == (expected.frequency_axes, expected.rotary_dim)
