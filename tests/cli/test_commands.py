@@ -54,8 +54,15 @@ def test_conventions(capsys: Capture) -> None:
     assert run("conventions") == 0
     out = capsys.readouterr().out
     assert all(f"{name}:" in out for name in (*fastpe.conventions, *fastpe.grid_conventions))
+    assert all(f"layout {name}:" in out for name in fastpe.rotary_layouts)
     assert run("conventions mlx") == 0
     assert capsys.readouterr().out.startswith("mlx:")
+    assert run("conventions wan") == 0
+    assert capsys.readouterr().out.startswith("layout wan:")
+    assert run("conventions timm") == 0
+    assert {line.split(":")[0] for line in capsys.readouterr().out.split("\n\n")} == {"resize timm", "layout timm"}
+    refused("conventions skyreels_v2", capsys, "'wan' serves", code=2)
+    refused("conventions ernie-image", capsys, "transformer_ernie_image.py", code=2)
     refused("conventions mlxx", capsys, "mlx", code=2)
     refused("conventions whisper", capsys, "fastpe conventions", code=2)
     refused("conventions clip", capsys, "'mae2d' serves", "'vit' serves", code=2)

@@ -42,24 +42,23 @@ def model(
 
 
 def conventions(
-    convention: Annotated[
-        str | None, typer.Argument(metavar="NAME", autocompletion=options.complete_conventions)
-    ] = None,
+    convention: Annotated[str | None, typer.Argument(metavar="NAME", autocompletion=options.complete_presets)] = None,
 ) -> None:
-    """List the conventions, or show the one called NAME."""
+    """List the conventions and the layouts, or show those called NAME."""
     kinds: dict[str, Any] = {
         "": fastpe.conventions,
         "grid ": fastpe.grid_conventions,
         "resize ": fastpe.resize_conventions,
+        "layout ": fastpe.rotary_layouts,
     }
     presets = ((word, preset) for word, kind in kinds.items() for preset in kind.values())
     found = [f"{word}{preset}" for word, preset in presets if convention in (None, preset.name)]
     if convention is not None and not found:
-        if serving := [each for kind in kinds.values() for each in kind._serving(convention)]:
-            what = f"is {shown(convention)}, which is not known"
-            raise refused(ValueError, "convention", what, remedy="; ".join(serving))
-        # `_find` says what is probably meant.
-        next((kind for kind in kinds.values() if kind._guess(convention)), fastpe.conventions)._find(convention)
+        serving = [each for kind in kinds.values() for each in kind._serving(convention)]
+        guess = next(filter(None, (kind._guess(convention) for kind in kinds.values())), "")
+        if remedy := "; ".join(serving) or guess:
+            raise refused(ValueError, "convention", f"is {shown(convention)}, which is not known", remedy=remedy)
+        fastpe.conventions._find(convention)  # says what is probably meant
     print("\n\n".join(found))
 
 

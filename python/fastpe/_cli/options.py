@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import typer
 
-from fastpe import PositionalEncoding, conventions
+from fastpe import PositionalEncoding, conventions, grid_conventions, resize_conventions, rotary_layouts
 from fastpe._cli.messages import CommandError, OptionError, library
 from fastpe._errors import refused
 
@@ -40,6 +40,7 @@ _at_prompt = {
 }
 _argument = r"\b(?P<name>\w+)(=(['\"]?)(?P<value>[\w.]*)\3)?"  # as the library's messages have it
 complete_conventions = among(conventions)
+complete_presets = among([*conventions, *grid_conventions, *resize_conventions, *rotary_layouts])
 DtypeName = Literal["float16", "bfloat16", "float32", "float64"]
 Output = Annotated[str, option("The file to write.", "OUT", "-o", "--output")]
 Rows = Annotated[int, option("Number of rows.", "N", min=0)]

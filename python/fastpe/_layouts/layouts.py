@@ -41,12 +41,13 @@ class LayoutRegistry(Registry[RotaryLayout]):
 
     def _hint(self, name: str) -> str:
         """Another spelling of a name is that name: systems that a layout serves may have other position ids."""
-        if told := next((why for known, why in self._not_expressible.items() if plain(known) == plain(name)), ""):
-            return told
         near = next((known for known in self if plain(known) in (plain(name), plain(f"{name}_moe"))), None)
         if near is None and (named := self._of_model_type(name)):
             return f"fastpe.RotaryLayout.from_config finds the layout of this model_type, {named!r}"
-        return f"did you mean {near!r}?" if near else super()._hint(name)
+        return f"did you mean {near!r}?" if near else self._told(name) or super()._hint(name)
+
+    def _told(self, name: str) -> str:
+        return next((why for known, why in self._not_expressible.items() if plain(known) == plain(name)), "")
 
     def _of_model_type(self, name: str) -> str:
         """The layout of a model type, under any spelling; empty for others."""
@@ -54,7 +55,7 @@ class LayoutRegistry(Registry[RotaryLayout]):
         return next((known[each] for each in known if plain(each) == plain(name.removesuffix("_text"))), "")
 
     def _guess(self, name: str) -> str:
-        return model_guess(name, self)
+        return self._told(name) or model_guess(name, self)
 
 
 def _transformers(*models: str) -> str:
