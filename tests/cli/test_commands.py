@@ -64,7 +64,7 @@ def test_conventions(capsys: Capture) -> None:
     refused("conventions skyreels_v2", capsys, "'wan' serves", code=2)
     refused("conventions ernie-image", capsys, "transformer_ernie_image.py", code=2)
     refused("conventions mlxx", capsys, "mlx", code=2)
-    refused("conventions whisper", capsys, "fastpe conventions", code=2)
+    refused("conventions unheard_of", capsys, "fastpe conventions", code=2)
     refused("conventions clip", capsys, "'mae2d' serves", "'vit' serves", code=2)
     refused("conventions siglip-2", capsys, "'siglip2' serves", code=2)
     refused("conventions loftrr", capsys, "did you mean 'loftr'?", code=2)

@@ -52,13 +52,11 @@ def conventions(
         "layout ": fastpe.rotary_layouts,
     }
     presets = ((word, preset) for word, kind in kinds.items() for preset in kind.values())
-    found = [f"{word}{preset}" for word, preset in presets if convention in (None, preset.name)]
-    if convention is not None and not found:
-        serving = [each for kind in kinds.values() for each in kind._serving(convention)]
-        guess = next(filter(None, (kind._guess(convention) for kind in kinds.values())), "")
-        if remedy := "; ".join(serving) or guess:
-            raise refused(ValueError, "convention", f"is {shown(convention)}, which is not known", remedy=remedy)
-        fastpe.conventions._find(convention)  # says what is probably meant
+    found = [f"{word}{preset}" for word, preset in presets if name in (None, preset.name)]
+    if name is not None and not found:
+        serving = [each for kind in kinds.values() for each in kind._serving(name)]
+        guess = next(filter(None, (kind._guess(name) for kind in kinds.values())), "fastpe conventions lists all")
+        raise refused(ValueError, "name", f"is {shown(name)}, which is not known", remedy="; ".join(serving) or guess)
     print("\n\n".join(found))
 
 
