@@ -42,7 +42,7 @@ def model(
 
 
 def conventions(
-    convention: Annotated[str | None, typer.Argument(metavar="NAME", autocompletion=options.complete_presets)] = None,
+    name: Annotated[str | None, typer.Argument(metavar="NAME", autocompletion=options.complete_presets)] = None,
 ) -> None:
     """List the conventions and the layouts, or show those called NAME."""
     kinds: dict[str, Any] = {
