@@ -35,6 +35,7 @@ GridConventionName: TypeAlias = Literal[
     "positional_encodings",
     "sam",
     "nerf",
+    "mip_nerf",
     "pytorch3d",
 ]
 ResizeConventionName: TypeAlias = Literal[

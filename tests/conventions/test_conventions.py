@@ -42,9 +42,9 @@ def test_presets_are_frozen_hashable_picklable_and_shown(name_of_registry: str) 
 
 
 def test_formulas_tell_orders_of_columns_apart() -> None:
-    orders: list[Any] = ["axis", "function", "frequency", "pair"]
+    orders: list[Any] = ["axis", "function", "function_frequency", "frequency", "pair"]
     grids = [GridConvention("mine", fastpe.conventions["concat"], outermost=outermost) for outermost in orders]
-    assert len({grid.formula for grid in grids}) == 4
+    assert len({grid.formula for grid in grids}) == 5
 
 
 def test_overrides_and_replace_are_the_same() -> None:

@@ -161,7 +161,7 @@ def test_a_single_point_is_a_row_of_many(name: Any, include_input: bool) -> None
     assert_same_bits(fastpe.encode_coordinates(given, d_model, convention=name), row)
 
 
-@pytest.mark.parametrize("outermost", ["axis", "function", "frequency", "pair"])
+@pytest.mark.parametrize("outermost", ["axis", "function", "function_frequency", "frequency", "pair"])
 def test_columns_that_cannot_be_shared_are_padded_or_cut(outermost: Any) -> None:
     whole = fastpe.encode_grid((2, 3), 12, convention=GridConvention("mine", CONCAT, outermost=outermost))
     for d_model in (13, 14, 15):

@@ -193,6 +193,13 @@ def _nerf(points: Table, bands: Iterable[Any]) -> Table:
     return np.concatenate([points, np.array(rows)], axis=1)
 
 
+def _mip_nerf(points: Table, min_deg: int, max_deg: int) -> Table:
+    # x[.., None, :] * scales[:, None] flattened: the sines of all, then their cosines
+    turned = [[mp.mpf(float(c)) * 2**k for k in range(min_deg, max_deg) for c in p] for p in points]
+    rows = [[float(f(angle)) for f in (mp.sin, mp.cos) for angle in angles] for angles in turned]
+    return np.concatenate([points, np.array(rows)], axis=1)
+
+
 def _harmonics(points: Table, frequencies: Iterable[Any]) -> Table:
     # [.., axes, frequencies] flattened: all sines, then all cosines, then the input
     turned = [mp.mpf(w) for w in frequencies]
@@ -358,6 +365,8 @@ SYSTEMS: dict[str, System] = {
         lambda shape, d: np.moveaxis(_tatp22_nd(shape, d), -1, 0), ({"shape": (2, 3), "d": 7},)),
     "NeRF Embedder": System(
         lambda points, L: _nerf(points, 2.0 ** np.arange(L)), ({"points": _points, "L": 4},)),
+    "mip-NeRF pos_enc": System(
+        _mip_nerf, ({"points": _points, "min_deg": 0, "max_deg": 4}, {"points": _points, "min_deg": 2, "max_deg": 5})),
     "NeRF Embedder, log_sampling=False": System(
         lambda points, L: _nerf(points, np.linspace(1.0, 2.0 ** (L - 1), L)), ({"points": _points, "L": 4},)),
     "PCP-MAE get_pos_embed": System(

@@ -48,6 +48,8 @@ class SharedColumns:
                 starts, step, size = [start], 1, width
             elif convention.outermost == "function":
                 starts, step, size = [place * half, (axis_count + place) * half], 1, half
+            elif convention.outermost == "function_frequency":
+                starts, step, size = [place, axis_count * half + place], axis_count, half
             elif convention.outermost == "frequency":
                 starts, step, size = [place, axis_count + place], 2 * axis_count, half
             else:

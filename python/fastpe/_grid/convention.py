@@ -11,7 +11,7 @@ from fastpe._errors import refused
 from fastpe._registry import Preset
 from fastpe._sinusoid.convention import Convention, factor_text, frequency_text, functions_text
 
-Outermost = Literal["axis", "function", "frequency", "pair"]
+Outermost = Literal["axis", "function", "function_frequency", "frequency", "pair"]
 Remainder = Literal["error", "pad", "truncate"]
 
 
@@ -27,7 +27,7 @@ class GridConvention(Preset):
         The encoding of one axis, over its share of the columns; coordinates count from its first position.
     outermost : str
         What changes slowest along the vector. With "axis", one axis follows the other, each in the order of the field
-        `axis`. With "function", the sines of all axes come before their cosines. With "frequency", each frequency
+        `axis`. With "function", the sines of all axes come before their cosines, axis by axis, and with "function_frequency" frequency by frequency. With "frequency", each frequency
         has the sines of all axes and then their cosines. With "pair", each frequency has the sine and cosine of one
         axis after the other.
     axis_order : tuple of int, optional
@@ -144,7 +144,8 @@ class GridConvention(Preset):
             first, second = ("cosines", "sines") if self.axis.cosine_first else ("sines", "cosines")
             each = "for each k " if self.outermost == "frequency" else ""
             axes = "0, 1, .." if self.axis_order is None else ", ".join(map(str, self.axis_order))
-            columns = f"{each}{factor_text(self.axis)}{first} of axis {axes}, then their {second}"
+            by = " for each k" if self.outermost == "function_frequency" else ""
+            columns = f"{each}{factor_text(self.axis)}{first} of axis {axes}{by}, then their {second}"
         return f"{columns}; w_k = {frequency_text(self.axis)}, n per axis"
 
     def _counting(self) -> str:

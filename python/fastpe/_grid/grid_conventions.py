@@ -115,6 +115,13 @@ grid_conventions = Registry(
             source="bmild/nerf:run_nerf_helpers.py",
         ),
         GridConvention(
+            "mip_nerf",
+            _nerf,
+            outermost="function_frequency",
+            serves=("mip-NeRF pos_enc, and integrated_pos_enc without variances",),
+            source="google/mipnerf:internal/mip.py @16e73dfd",
+        ),
+        GridConvention(
             "pytorch3d",
             _nerf,
             outermost="function",
