@@ -343,14 +343,15 @@ def _table_row(shape: Shape, *, form: str) -> Iterator[Contender]:
     yield from both(check(absolute=float32_angles(np.array([position]))), steps(*work, "(cos, sin)"), **values)
 
 
-def _resize(shape: Shape) -> Iterator[Contender]:
-    """A square grid of DINOv2 for images that are no square; for torch in the order in which it is resized there."""
-    side, *new, columns = shape
+def _resize(shape: Shape, *, images: int = 1) -> Iterator[Contender]:
+    """A square grid of DINOv2 for images of other sizes; for torch in the order in which it is resized there."""
+    side, *last, columns = shape
     table = embeddings((side * side, columns))
-    expected = resized(table, side, (new[0], new[1]))
-    names = {"resize_table": fastpe.resize_table, "table": table, "shape": new}
-    yield _own('resize_table(table, shape, mode="bicubic")', expected.within(_exact), **names)
-    yield from interpolate(table, side, new, expected.within(1e-4))
+    expected = resized(table, side, (last[0], last[1]))
+    shapes = [[last[0] + i % 7, last[1] + i] for i in reversed(range(images))]
+    work = '[resize(table, shape, mode="bicubic") for shape in shapes][-1]'
+    yield _own(work, expected.within(_exact), resize=fastpe.resize_table, table=table, shapes=shapes)
+    yield from interpolate(table, side, shapes, expected.within(1e-4))
 
 
 def _encode_case(
@@ -404,8 +405,12 @@ def all_cases() -> list[Case]:
     rotated_pairs = numpy(8, 8, "NumPy takes only 8 to 9 times as long as x + 1")
     heads, batch_of_heads, table = (1, 32, 2048, 128), (8, 32, 512, 128), "against a table"
     angles = "tables(4096), d = 128, angles"
-    grid, resizes = "resize_table [37 x 37, 1024] to 24 x 18", (37, 24, 18, 1024)
-    resized_grid = Case("grids", grid, "new", "against a table", resizes, _resize, [Bar(["torch"], 3, 3)])
+    grid, resizes = "resize_table [37 x 37, 1024] to", (37, 24, 18, 1024)
+    resized_grid = Case("grids", f"{grid} 24 x 18", "new", "against a table", resizes, _resize, [Bar(["torch"], 3, 3)])
+    for_images = functools.partial(_resize, images=20)
+    resized_grids = Case(
+        "grids", f"{grid} 20 sizes", "new", "against a table", resizes, for_images, [Bar(["torch"], 3, 3)]
+    )
     copying, turning = (Bar([name], 0.77, 0.77) for name in ("np.copyto", "in place"))  # the longer of the two
     qk, chunk = "rotate_ q [1, 32, 1, 128] and k [1, 8, 1, 128]", "add_ [1, 10, 560] at position 10^7"
     split = "rotate [512, 32, 128] out of [512, 6144], interleaved"
@@ -463,5 +468,6 @@ def all_cases() -> list[Case]:
         Case("decode", row("halves"), "given", "computed", (1, 128), halves, [numpy(2, 2)]),
         _hidden(Case("decode", row("tile"), "given", "computed", (1, 128), tile, [numpy(2, 2)])),
         resized_grid,
+        _hidden(resized_grids),
         *map(_hidden, graph_cases()),
     ]

@@ -123,7 +123,7 @@ def onnx_rotate(x: Array, cosines: Array, sines: Array, check: Check, *, interle
     yield Contender(name="onnxruntime", work=steps("run(binding)", "arrays[-1]"), names=names, check=check)
 
 
-def interpolate(table: Array, side: int, shape: list[int], check: Check) -> Iterator[Contender]:
+def interpolate(table: Array, side: int, shapes: list[list[int]], check: Check) -> Iterator[Contender]:
     """torch's own function, of a grid [1, columns, height, width] without gaps."""
     torch = module("torch")
     if torch is None:
@@ -131,12 +131,17 @@ def interpolate(table: Array, side: int, shape: list[int], check: Check) -> Iter
     torch.set_num_threads(_threads)
     columns = table.shape[-1]
     grid = _tensor(np.ascontiguousarray(table.T.reshape(1, columns, side, side)))
-    names = {"resize": torch.nn.functional.interpolate, "grid": grid, "shape": shape}
+    names = {"resize": torch.nn.functional.interpolate, "grid": grid, "shapes": shapes}
 
     def checked(answer: Any) -> float:
         return check(answer[0].flatten(1).T)
 
-    yield Contender(name="torch", work='resize(grid, size=shape, mode="bicubic")', names=names, check=checked)
+    yield Contender(
+        name="torch",
+        work='[resize(grid, size=shape, mode="bicubic") for shape in shapes][-1]',
+        names=names,
+        check=checked,
+    )
 
 
 @functools.cache
