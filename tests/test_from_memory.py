@@ -313,8 +313,8 @@ def test_fractional_offsets() -> None:
     close(fastpe.add(x, positions=eval(remedy, {"np": np, "L": L})), expected)
     remedy = refused(lambda: fastpe.add(x, positions=3.5), r"pass (positions \+ .*\))")
     close(fastpe.add(x, positions=eval(remedy, {"np": np, "positions": 3.5})), expected)
-    whole = refused(lambda: fastpe.add(x, offset=np.array([3.0, 4.0])), r"if all numbers are whole: offset = (.*)$")
-    found = fastpe.add(x, offset=eval(whole, {"np": np, "offset": np.array([3.0, 4.0])}))
+    whole = refused(lambda: fastpe.add(x, offset=np.array([3.0, 4.0])), r"convert it to (\w+) first, if all")
+    found = fastpe.add(x, offset=np.array([3.0, 4.0]).astype(whole))
     close(found[1], x[1] + sinusoids(4 + np.arange(L), D))
 
 

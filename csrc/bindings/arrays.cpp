@@ -189,10 +189,15 @@ Object array_behind(PyObject* object, const char* name) {
   const Object first = is_sequence ? not_null(PySequence_GetSlice(object, 0, 1)) : Object();
   const bool holds_arrays =
       first && PySequence_Size(first.ptr()) == 1 && is_array(not_null(PySequence_GetItem(first.ptr(), 0)).ptr());
-  refuse_type(
-      name, {object == Py_None ? "is None" : "is a " + type_name(object)}, {"an array"},
-      {holds_arrays ? std::string("pass the arrays themselves: rotate_(q, k) takes several, and add_ takes one")
-                    : joined({"convert it first: ", in_code(name), " = np.asarray(", in_code(name), ", np.float32)"})});
+  std::string remedy;
+  if (holds_arrays) {
+    remedy = std::string_view(name) == "x"
+                 ? "pass the arrays themselves: rotate_(q, k) takes several, and add_ takes one"
+                 : "pass one of its arrays";
+  } else if (is_sequence || PyNumber_Check(object) != 0 || has_attribute(object, "__array__")) {
+    remedy = joined({"convert it first: ", in_code(name), " = np.asarray(", in_code(name), ", np.float32)"});
+  }
+  refuse_type(name, {object == Py_None ? "is None" : "is a " + type_name(object)}, {"an array"}, {remedy});
 }
 
 Object array_to_read(PyObject* object, const char* name) {
@@ -284,8 +289,9 @@ ArrayView view_of(PyObject* array, const char* name) {
     refuse_type(
         name, {"has dtype ", str_of(parts.descr), ", which fastpe does not read"}, {},
         {kind == 'V'   ? joined({"pass ", in_code(name), ".view(ml_dtypes.bfloat16) if it has the bits of bfloat16"})
-         : kind == 'f' ? joined({"convert it first: ", in_code(name), " = ", in_code(name), ".astype(np.float64)"})
-                       : ""});
+         : kind == 'f' ? "convert it to float64 first"
+         : std::strchr("OSU", kind) != nullptr ? "convert it to float64 first, if all are numbers"
+                                               : ""});
   }
   ArrayView view;
   view.data = parts.data;

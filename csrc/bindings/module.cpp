@@ -158,7 +158,14 @@ py::tuple table_form_names() {
   return names;
 }
 
+constexpr const char* why_only_main =
+    "fastpe, as NumPy, supports a process's main interpreter only, and this is a sub-interpreter: import it in the "
+    "main one (mod_wsgi: WSGIApplicationGroup %{GLOBAL})";
+
+bool is_main_interpreter() { return PyInterpreterState_Get() == PyInterpreterState_Main(); }
+
 void fill(py::module_& module) {
+  if (!is_main_interpreter()) throw py::import_error(why_only_main);
   module.doc() = "The compiled core of fastpe; private.";
   module.attr("__version__") = FASTPE_VERSION;
   register_errors();
@@ -192,10 +199,9 @@ void fill(py::module_& module) {
 PYBIND11_MODULE(_core_of_main_interpreter, module, pybind11::mod_gil_not_used()) { fastpe::bindings::fill(module); }
 
 // The module's entry. What pybind11 does first would wait for ever for a lock that a sub-interpreter's thread holds.
+// From 3.13 on, Python runs this in the main interpreter, and `fill` in the one that imports.
 PYBIND11_PLUGIN_IMPL(_core) {
-  if (PyInterpreterState_Get() == PyInterpreterState_Main()) return PyInit__core_of_main_interpreter();
-  PyErr_SetString(PyExc_ImportError,
-                  "fastpe, as NumPy, supports a process's main interpreter only, and this is a sub-interpreter: import "
-                  "it in the main one (mod_wsgi: WSGIApplicationGroup %{GLOBAL})");
+  if (fastpe::bindings::is_main_interpreter()) return PyInit__core_of_main_interpreter();
+  PyErr_SetString(PyExc_ImportError, fastpe::bindings::why_only_main);
   return nullptr;
 }

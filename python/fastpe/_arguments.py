@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import functools
+import inspect
 import operator
 import re
 from collections.abc import Callable, Iterable
@@ -212,6 +213,8 @@ _foreign = {
     "hidden_size": ("d_model", "give d_model="),
     "max_position_embeddings": ("max_len", "give max_len="),
     "rope_scaling": ("scaling", "give scaling="),
+    "factor": ("scaling", "write it in scaling="),
+    "mscale": ("scaling", "write it in scaling="),
     "freqs": ("frequencies", "give frequencies=, in radians per position"),
     "inv_freq": ("frequencies", "give frequencies=inv_freq"),
     "conjugate": ("inverse", "give inverse="),
@@ -258,6 +261,7 @@ _choices = {
     "causal": "True if queries see no later keys, as in decoders, and False if they see keys on both sides",
     "flip_sin_to_cos": "both are in a config of diffusers, downscale_freq_shift as freq_shift",
     "by": "how many positions to move by",
+    "to_interleaved": "True for columns k and k + d/2 that become neighbours, and False for neighbours that become those",
 }
 # What the name of a call in other libraries is here.
 _calls = {
@@ -306,6 +310,7 @@ def names_keywords(function: _Callable) -> _Callable:
     """Make the error of an unknown keyword name the one that was meant."""
     code = function.__code__
     known = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+    takes_names = len(known) > code.co_argcount and not code.co_flags & inspect.CO_VARARGS
     needed = [name for name in known[code.co_argcount :] if name not in (function.__kwdefaults__ or {})]
 
     @functools.wraps(function)
@@ -314,6 +319,8 @@ def names_keywords(function: _Callable) -> _Callable:
             return function(*arguments, **options)
         except TypeError as error:
             unknown = [hint(name, known) for name in options if name not in known]
+            if takes_names and len(arguments) > code.co_argcount:
+                unknown = [f"; give what follows by its name, such as {known[code.co_argcount]}="]
             more = "".join((unknown or [hint(name, ()) for name in needed if name not in options])[:1])
             if not more:
                 raise

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import gc
 import pathlib
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -316,7 +317,9 @@ def test_a_producer_that_changes_another_argument_meanwhile() -> None:
     target = np.zeros((2, 5, 8), np.float32)
 
     def change() -> None:
-        target.shape = (5, 2, 8)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeprecationWarning)  # of NumPy 2.5
+            target.shape = (5, 2, 8)
 
     table = Producer(np.ones((5, 8), np.float32), meanwhile=change)
     assert encoding.add_(target, table=table) is target

@@ -32,7 +32,7 @@ Origin origin_of(const Positions& p, std::int64_t row, const Span& span, std::in
   }
   refuse(ErrorKind::index, origin.argument, {origin.found, position},
          {"an integer from 0 to ", range.highest, ", the last row of the table"},
-         {"pass a longer table or smaller positions"});
+         {"pass positions that the table has, or a longer table"});
 }
 
 // Throws an Error about the first row of a span, or its first coordinate, that is out of the range.

@@ -41,7 +41,7 @@ std::string entries_remedy(const ArrayView& array, const Extent& extent) {
     return joined({"pass ", rows, "-", extent.seq_len, ":]", name == "valid" ? before : "", " if ", name,
                    " also has the rows before these"});
   }
-  return extent.remedy;
+  return array.axes > 2 ? "" : extent.remedy;
 }
 
 // Refuses other shapes than [L], [1, L] and [B, L]. Of an array of one entry per row: whether entries differ from one
@@ -79,7 +79,7 @@ void set_sequences(Positions& positions, const ArrayView& array, const Extent& e
   require_numbers(array, Numbers::integers);
   if (array.axes != 1 || array.shape[0] < 1) {
     refuse_value(array.name, {"has shape ", shape_text(array)},
-                 {"[number of sequences + 1]: 0, the running sum of lengths"});
+                 {"[number of sequences + 1]: 0, then the running sum of lengths"});
   }
   positions.sequence_starts = {array.data, array.dtype, 0, array.stride_bytes(0)};
   positions.sequence_count = array.shape[0] - 1;
