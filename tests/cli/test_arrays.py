@@ -311,6 +311,14 @@ def test_resize(capsys: Capture) -> None:
     assert run("resize bits.npy --shape 25 --convention sam_relative --dtype bfloat16 -o out.npy") == 0
     expected = fastpe.resize_table(table[None].astype(ml_dtypes.bfloat16), (25,), convention="sam_relative")
     assert np.load("out.npy").tobytes() == expected.tobytes()
+    assert (
+        run("resize table.npy --shape 5x7 --mode bicubic --antialias --class-tokens 1 --trained-shape 3x4 -o out.npy")
+        == 0
+    )
+    expected = fastpe.resize_table(table, (5, 7), mode="bicubic", antialias=True, class_tokens=1, trained_shape=(3, 4))
+    assert np.array_equal(np.load("out.npy"), expected)
+    for options, named in (("", "--mode"), ("--convention vit --antialias", "--antialias"), ("--mode cubic", "--mode")):
+        refused(f"resize table.npy --shape 5x7 --class-tokens 1 {options} -o new.npy", capsys, named, code=2)
     for shape in ("5", "0x5", "5x7x9", "5 x 7", "five"):
         refused(f"resize table.npy --shape '{shape}' --convention vit -o new.npy", capsys, "--shape", code=2)
     refused("resize table.npy --shape 5x7 --convention vit -o new.npy", capsys, "--trained-shape")

@@ -102,6 +102,7 @@ WRONG = {
     (2, "--offset is"): f"encode --rows 3 --d-model 8 -o y.npy --offset {2**53 + 1}",
     (2, "--key"): "add x.npy -o y.npy --key a",
     (2, "--seq-axis"): "add x.npy -o y.npy --seq-axis 1",
+    (1, "learned table: fastpe.add_(x, table=table, offset=0)"): "tables --config bert.json --rows 3 -o y.npz",
     (1, "ascontiguousarray"): "add columns.npy -o y.npy",
     (1, "C order"): "embed columns.npy x.npy -o y.npy",
     (1, "row.npy"): "add row.npy -o y.npy",
@@ -120,6 +121,7 @@ WRONG = {
 def test_refused(capsys: Capture) -> None:
     np.save("x.npy", np.ones((3, 8), np.float32))
     np.save("columns.npy", np.ones((3, 8), np.float32, order="F"))
+    Path("bert.json").write_text('{"model_type": "bert"}')
     np.save("row.npy", np.ones(8, np.float32))
     np.save("ids.npy", np.full((3, 8), 5))
     np.save("short.npy", np.ones((3, 8), "V2"))

@@ -16,7 +16,7 @@ import numpy as np
 import fastpe
 from fastpe._cli import tables
 
-from .support import Capture, refused, run
+from .support import PICKLE, Capture, refused, run
 
 
 def file_of_arrays(path: Path, arrays: dict[str, Any]) -> str:
@@ -150,3 +150,6 @@ def test_what_is_not_read(capsys: Capture) -> None:
         Path(name).write_bytes(b"PAR1")
     for name in ("x.csv", "x.parquet", "x.pt", "x.onnx", "x.txt", "x.zarr", "none.npy", "-"):
         refused(f"identify {name}", capsys, name)
+    with zipfile.ZipFile("x.pt", "w") as archive:
+        archive.writestr("x/data.pkl", PICKLE)
+    refused("identify x.pt", capsys, "x.pt is not")

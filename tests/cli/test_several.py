@@ -154,6 +154,7 @@ def test_wrong_calls_change_nothing(capsys: Capture) -> None:
     np.save("other/3.npy", embeddings(2, 2))
     os.link("emb/1.npy", "emb/same.npy")
     Path("text").write_text("something else\n")
+    Path("line").write_text("a line that does not end")
     assert run("add emb/12.npy --in-place --journal done -q") == 0
     for options, named in {
         f"{FILES}": "--in-place",
@@ -167,6 +168,9 @@ def test_wrong_calls_change_nothing(capsys: Capture) -> None:
         "emb/3.npy ./emb/3.npy --in-place": "emb/3.npy",
         "emb/1.npy emb/same.npy --in-place": "emb/same.npy",
         f"{FILES} --in-place --journal text": "text",
+        f"{FILES} --in-place --journal line": "line",
+        f"{FILES} --in-place --journal emb/12.npy": "emb/12.npy",
+        f"{FILES} --output-dir text": "text",
         f"{FILES} --in-place --journal done --alpha 2": "done",
         f"{FILES} --in-place --convention none": "--convention",
     }.items():

@@ -81,15 +81,23 @@ def embed(
 
 
 def resize(
-    source: Annotated[str, typer.Argument(metavar="TABLE", help="A .npy file of a learned grid, [N, D] or [1, N, D].")],
+    table: Annotated[str, typer.Argument(metavar="TABLE", help="A .npy file of a learned grid, [N, D] or [1, N, D].")],
     output: options.Output,
     shape: Annotated[str, options.option("The new grid, such as 24x24.", "HxW", parser=options.grid_shape)],
     convention: Annotated[
-        str, options.option("See `fastpe conventions`.", "NAME", autocompletion=options.among(resize_conventions))
-    ],
+        str | None,
+        options.option("See `fastpe conventions`.", "NAME", autocompletion=options.among(resize_conventions)),
+    ] = None,
+    mode: Annotated[str | None, options.option("In torch's words, instead of --convention.", "MODE")] = None,
+    align_corners: Annotated[
+        bool | None, options.option("With --mode, as in torch.", None, "--align-corners/--no-align-corners")
+    ] = None,
+    antialias: Annotated[
+        bool | None, options.option("With --mode, as in torch.", None, "--antialias/--no-antialias")
+    ] = None,
     class_tokens: Annotated[int, options.option("Rows in front that belong to no cell.", "N", min=0)] = 0,
     trained_shape: Annotated[
-        str | None, options.option("The grid of TABLE, if it is not a square.", "HxW", parser=options.grid_shape)
+        Any, options.option("The grid of TABLE, if it is not a square.", "HxW", parser=options.grid_shape)
     ] = None,
     dtype: options.NewDtype = None,
     no_clobber: options.NoClobber = False,
@@ -99,11 +107,15 @@ def resize(
 
     The .npy file OUT has the class tokens and then the new cells, in the dtype of TABLE or of --dtype.
     """
-    with open_regular(source) as stream:
-        table = npy.load(stream, source)
-    table = table if dtype is None else npy.as_dtype(table, options.dtype_of(dtype))
+    with open_regular(table) as stream:
+        cells = npy.load(stream, table)
+    cells = cells if dtype is None else npy.as_dtype(cells, options.dtype_of(dtype))
+    words: dict[str, Any] = {
+        "convention": convention,
+        "mode": mode,
+        "align_corners": align_corners,
+        "antialias": antialias,
+    }
     grid: Any = shape  # its parser has made numbers of it
-    trained: Any = trained_shape
-    name: Any = convention
-    resized = resize_table(table, grid, convention=name, trained_shape=trained, class_tokens=class_tokens)
+    resized = resize_table(cells, grid, **words, trained_shape=trained_shape, class_tokens=class_tokens)
     npy.write(output, resized.shape, resized.dtype, [resized], no_clobber, quiet)

@@ -31,14 +31,15 @@ def among(names: Iterable[str]) -> Callable[[str], list[str]]:
 
 Array = npt.NDArray[Any]
 
-_files = {"--config", "IDS", "TABLE"}
+_files = {"--config", "CONFIG", "IDS", "TABLE"}
 # What remedies of the library are at a prompt.
 _at_prompt = {
     r"give huggingface_hub\.hf_hub_download\('(.+)', 'config.json'\), or .*": r"run hf download \1 config.json --local-dir . and give config.json",
     r"use RotaryEmbedding\.layers_from_config\(config\), which has an entry for each layer": "give layer=, from 0 on",
+    r"print\(fastpe\.\w*conventions\) lists": "fastpe conventions lists",
     r"use fastpe\.RotaryEmbedding$": "fastpe tables writes rotary tables",
 }
-_argument = r"\b(?P<name>\w+)(=(['\"]?)(?P<value>[\w.]*)\3)?"  # as the library's messages have it
+_argument = r"fastpe\.\w+\([^()]*\)|\b(?P<name>\w+)(=(['\"]?)(?P<value>[\w.]*)\3)?"  # as the library's messages have it; calls stay
 complete_conventions = among(conventions)
 complete_presets = among([*conventions, *grid_conventions, *resize_conventions, *rotary_layouts])
 DtypeName = Literal["float16", "bfloat16", "float32", "float64"]
@@ -123,14 +124,15 @@ def named_in_errors(command: Callable[..., None]) -> Callable[..., None]:
             argument, expected, remedy = fields["argument"], fields["expected"], fields["remedy"]
             for pattern, text in _at_prompt.items():
                 remedy = re.sub(pattern, text, remedy)
-            if argument == "convention" and not remedy.endswith("?"):
+            found = re.sub(r"\band (\w+) (?=were)", lambda word: f"and {names.get(word[1], word[1])} ", fields["found"])
+            if argument == "convention" and found.startswith("is ") and not remedy.endswith("?"):
                 served = remedy if re.match("'|systems|fastpe tables", remedy) else ""
                 expected, remedy = "", f"{served}{'; ' if served else ''}see fastpe conventions"
             expected, remedy = (re.sub(_argument, typed, text) for text in (expected, remedy))
             if not argument.startswith("config["):  # keys of the file are shown as Python writes them
                 argument = re.sub(r"\w+", lambda word: names.get(word[0], word[0]), argument)
             kind = OptionError if argument in {*names.values()} - _files else CommandError
-            raise refused(kind, argument, fields["found"], expected, remedy) from None
+            raise refused(kind, argument, found, expected, remedy) from None
 
     return named
 
@@ -162,7 +164,8 @@ class Addition(NamedTuple):
             raise OptionError(f"{wrong}, expected an axis in front of the columns; give one of {axes}")
         is_bits, is_bfloat16 = found.str[1:] == "V2", self.dtype is not None and self.dtype.name == "bfloat16"
         if found.str[1:] not in ("f2", "f4", "f8") and not (is_bits and is_bfloat16):
-            remedy = "token ids need fastpe embed" if found.kind in "iu" else "save it with .astype('float32')"
+            remedies = {"i": "token ids need fastpe embed", "u": "token ids need fastpe embed", "c": "save its .real"}
+            remedy = remedies.get(found.kind, "save it with .astype('float32')")
             remedy = "if it is bfloat16, give --dtype bfloat16" if is_bits else remedy
             raise CommandError(f"{self.source} has dtype {found}, expected float16, float32 or float64; {remedy}")
         dtype = self.dtype or found.newbyteorder("=")

@@ -43,7 +43,10 @@ def plot(
     code, and "rotary_wavelengths" the wavelengths of the model of --config, with its scaling and without.
     """
     if (picture == "rotary_wavelengths") != (config is not None):
-        raise OptionError("rotary_wavelengths needs --config FILE, and no other picture takes it; give both or none")
+        remedy = "give it" if config is None else "leave it out"
+        raise OptionError(f"rotary_wavelengths needs --config FILE, and no other picture takes it; {remedy}")
+    if picture == "float32_error" and rows is not None and rows < 10:
+        raise OptionError(f"--rows is {rows}, expected at least 10 for float32_error")
     subjects: list[Any]
     lengths = [] if rows is None or config is not None else [rows]
     draw: Callable[..., Any] = getattr(plotting, picture)

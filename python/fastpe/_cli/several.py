@@ -25,6 +25,8 @@ def add_into(
     targets = {os.path.join(directory, os.path.basename(os.path.normpath(source))): source for source in sources}
     if len(targets) < len(sources):
         raise OptionError("two files have one name, and --output-dir needs different ones; run once for each folder")
+    if os.path.exists(directory) and not os.path.isdir(directory):
+        raise OptionError(f"--output-dir is {directory}, which is a file; name a folder")
     if not os.path.isdir(os.path.dirname(os.path.abspath(directory))):
         raise OptionError(f"--output-dir is {directory}, in a folder that does not exist; make that one first")
     with naming(directory):
@@ -122,7 +124,7 @@ class _Journal:
     """
 
     def __init__(self, name: str, stream: IO[bytes], addition: Addition) -> None:
-        self._name, self._stream = name, stream
+        self._stream = stream
         self._folder = os.path.dirname(os.path.realpath(name))
         self._done: set[str] = set()
         options = {"seq_axis": addition.seq_axis, **addition.factors, "convention": addition.convention}
@@ -134,15 +136,15 @@ class _Journal:
             stream.truncate(0)
             self._append(first)
         else:
+            if not lines or not lines[0].startswith("fastpe add {"):
+                raise OptionError(f"--journal is {name}, which is not a journal of fastpe's; name a new file")
+            if lines[0] != first:
+                found = f"--journal is {name}, of a run with other options: {lines[0]}"
+                raise OptionError(f"{found}; give the same ones, or name a new file")
             stream.truncate(stream.tell() - len(os.fsencode(rest)))
-            self._take(lines, first)
+            self._take(lines)
 
-    def _take(self, lines: list[str], first: str) -> None:
-        if not lines or not lines[0].startswith("fastpe add {"):
-            raise OptionError(f"--journal is {self._name}, which is not a journal of fastpe's; name a new file")
-        if lines[0] != first:
-            found = f"--journal is {self._name}, of a run with other options: {lines[0]}"
-            raise OptionError(f"{found}; give the same ones, or name a new file")
+    def _take(self, lines: list[str]) -> None:
         replacing: dict[str, str] = {}
         for kind, _, rest in (line.partition(" ") for line in lines[1:]):
             if kind == "done":

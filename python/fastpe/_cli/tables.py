@@ -129,7 +129,8 @@ def named_arrays(stream: IO[bytes], name: str) -> tuple[list[str], Callable[[str
     if start[:2] == b"PK" or suffix == ".npz":
         with naming(name, "a .npz archive"):
             archive: Any = np.lib.npyio.NpzFile(stream, allow_pickle=False)
-        return archive.files, archive.get
+        if suffix == ".npz" or all(each.endswith(".npy") for each in archive.zip.namelist()):  # others are torch's
+            return archive.files, archive.get
     if suffix == ".safetensors":
         safetensors = library("safetensors", name)
         with naming(name, "a safetensors file"):
@@ -154,5 +155,7 @@ def _chosen(file: str, names: list[str], keys: Sequence[str]) -> Sequence[str]:
         return pair
     likely = sorted(names, key=lambda name: not any(part in name.lower() for part in _usual_parts))
     given = f"--key is {' and '.join(keys)}, and {file}" if keys else file
-    some = f"{len(names)} arrays ({', '.join(likely)})" if names != [""] else "one array without a name"
+    if names == [""]:
+        raise CommandError(f"{given} has one array without a name; leave --key out")
+    some = f"{len(names)} arrays ({', '.join(likely)})"
     raise CommandError(f"{given} has {some}; choose with --key NAME, or cosines and sines with --key COS --key SIN")

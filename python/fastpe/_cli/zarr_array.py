@@ -45,7 +45,9 @@ def add(addition: Addition) -> None:
     if (root / ".zgroup").is_file():
         raise kind(group)
     if root / names[0] not in files:
-        raise CommandError(f"{shown} is not an array, or a link leads to it; choose an array with one --key NAME")
+        raise CommandError(
+            f"{shown} is not a zarr array, or a link leads to it; name a store, and one --key NAME in it"
+        )
     with naming(name, _what):
         if any(file.stat().st_size > _largest_metadata_bytes for file in files):
             raise ValueError(f"its metadata have more than {_largest_metadata_bytes} bytes")
