@@ -74,8 +74,10 @@ def test_bfloat16_as_numpy_saves_it(where: str) -> None:
 
 
 @pytest.mark.parametrize("shape", [(0, 4), (3, 0, 4)])
-def test_empty_arrays(shape: tuple[int, ...]) -> None:
+def test_empty_arrays(shape: tuple[int, ...], capsys: Capture) -> None:
     assert added(np.zeros(shape, np.float32)).shape == shape
+    os.unlink("y.npy")
+    refused("add x.npy --scale nan -o y.npy", capsys, "--scale", code=2)
 
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64"])

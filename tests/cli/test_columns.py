@@ -167,6 +167,7 @@ REFUSED: list[tuple[dict[str, Any], str, str]] = [
     ({"e": [[1.0]], "f": [[1.0]]}, "", "--key e or --key f"),
     ({"e": [[1.0]], "f": [[1.0]]}, "--key g", "--key is g"),
     ({"e": [[1.0]], "f": [[1.0]]}, "--key e --key f", "--key is e and f"),
+    ({"e": [[1.0]], "f": [[1.0]]}, "--key e --key g", "--key is e and g"),
     ({"e": [[1.0]], "f": ["a"]}, "--key f", "f of string"),
     ({"e": [[1.0]]}, "--dtype float16", "--dtype"),
     ({"e": [[1.0]]}, "--seq-axis 0", "--seq-axis"),

@@ -6,6 +6,7 @@ The right values are those of the models' own code.
 
 from __future__ import annotations
 
+import io
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,7 @@ Config = dict[str, Any]
 BARE = {"model_type": "unheard_of", "head_dim": 128, "rope_theta": 1e6}
 LLAMA = {"model_type": "llama", "head_dim": 128, "rope_theta": 1e6}
 UNKNOWN = {"interleaved": False}
+PHI = {"model_type": "phi3", "hidden_size": 32, "num_attention_heads": 4}
 SWA = {"layer_type": "sliding_attention", **UNKNOWN}
 MROPE = {
     "interleaved": True,
@@ -290,6 +292,64 @@ REFUSED: list[tuple[Config, Config, str]] = [
     ({"n_embd": 770, "n_head": 12, "rope_theta": 1e4}, UNKNOWN, "n_embd n_head"),
     # Parts
     ({"model_type": "qwen3_asr", "audio_config": {"hidden_size": 8}}, {}, "text_config"),
+    ({"model_type": "llava"}, {}, "text_config"),
+    # Files that describe no model, and encoders of images
+    ({"weight_map": {}, "version": "1.0"}, {}, "weight_map"),
+    ({"added_tokens": {}, "version": "1.0"}, {}, "added_tokens"),
+    ({"peft_type": "LORA", "r": 8}, {}, "peft_type"),
+    ({"_class_name": "FluxTransformer2DModel", "attention_head_dim": 128}, {}, "_class_name"),
+    ({"model_type": "qwen3_vl", "hidden_size": 1152, "num_heads": 16, "patch_size": 16}, {}, "qwen2_vl_vision"),
+    ({"model_type": "qwen2_5_vl", "hidden_size": 1280, "num_heads": 16, "patch_size": 14}, {"rotary_dim": 80},
+        "qwen2_vl_vision"),
+    # Models that are not rotated, and unknown ones, however similar the name is
+    *(({"model_type": name}, {}, "model_type") for name in ("whisper", "m2m_100", "vit_mae", "bert")),
+    *(({"model_type": name}, {}, "model_type scores") for name in ("bloom", "mpt", "t5")),
+    *(({**BARE, "model_type": name}, {}, "model_type") for name in ("unheard_of", "lama", "phi_3", "mistral5",
+        "qwen3_6", "qwen3_6_text", "pixtral", "dinov3_vit")),
+    # Layers that the model does not have, or that differ
+    ({"model_type": "gemma3_text"}, {}, "layer_type"),
+    ({"model_type": "gemma3_text"}, {"layer_type": "full"}, "layer_type"),
+    *(({"model_type": name, "head_dim": 8}, {"layer_type": "full_attention"}, "layer_type") for name in ("llama", "beam")),
+    ({"model_type": "cohere_compass_text", "rope_parameters": {"full_attention": None}, "layer_types":
+        ["full_attention"]}, {"layer_type": "full_attention"}, "layer_type"),
+    # Sections
+    *(({"model_type": f"{name}_text", "rope_scaling": {"mrope_section": sections}}, {"mrope": True}, "mrope_section") for
+        name, sections in (("qwen2_vl", [1, 2, 3]), ("ernie4_5_vl_moe", [20, 24, 20]))),
+    *((config, {"mrope": True}, "mrope") for config in (LLAMA, {"model_type": "hunyuan_vl_text"})),
+    # Sizes and bases
+    ({**LLAMA, "head_dim": -64}, {}, "head_dim"),
+    ({"rope_theta": 1e4}, UNKNOWN, "head_dim"),
+    ({"head_dim": 8}, UNKNOWN, "rope_theta"),
+    *(({"model_type": name, "head_dim": 8, "rope_theta": base}, {}, "rope_theta") for name, base in (("llama", None),
+        ("gpt_oss", None), ("apertus", 1e4))),
+    ({**LLAMA, "partial_rotary_factor": 0.5}, {}, "partial_rotary_factor"),
+    *(({"model_type": "phi", "partial_rotary_factor": share}, {}, "partial_rotary_factor") for share in (0, 1.5)),
+    ({"model_type": "minimax", "rotary_dim": 64}, {}, "rotary_dim"),
+    # Scalings that lack something
+    ({"model_type": "gemma3_text", "rope_scaling": {"type": "linear", "factor": 8.0}}, {"layer_type": "full_attention"},
+        "rope_scaling"),
+    ({"model_type": "gemma3_text", "rope_parameters": {"rope_theta": 1e4}}, {"layer_type": "full_attention"},
+        "rope_parameters"),
+    ({**LLAMA, "rope_parameters": {"a": {"rope_theta": 1e4}, "factor": 2.0}}, {"layer_type": "a"}, "rope_parameters"),
+    *(({**LLAMA, "rope_scaling": scaling}, {}, key) for key, scaling in (("factor", {"type": "yarn"}), ("factor", {"factor": 2.0}), ("yarm", {"type": "yarm", "factor": 8.0}),
+        ("seq_len", {"type": "dynamic", "factor": 2.0}),
+        ("low_freq_factor high_freq_factor", {"rope_type": "llama3", "type": "linear", "factor": 4.0}))),
+    *(({**PHI, "rope_scaling": scaling}, {"seq_len": 8}, key) for key, scaling in (("dynamic", {"type": "dynamic",
+        "factor": 2.0}), ("short_factor long_factor", {"type": "yarn", "factor": 2.0}))),
+    ({**PHI, "model_type": "phimoe", "rope_scaling": {"type": "longrope", "short_factor": [1.0] * 4, "long_factor":
+        [2.0] * 4}}, {"seq_len": 8}, "short_mscale long_mscale"),
+]  # fmt: skip
+
+# What is no config, and values of another type
+WRONG_TYPES: list[tuple[Any, Config, str]] = [
+    *((given, {}, "config") for given in (None, 4, [LLAMA], io.StringIO("{}"), b"{}", b"config.json")),
+    ({"model_type": ["llama"]}, {}, "model_type"),
+    *(({**LLAMA, key: value}, {}, key) for key, value in {"layer_types": 4, "per_layer_config": {"a": {}},
+        "rope_theta": "1e4", "rope_scaling": 4}.items()),
+    ({"model_type": "llama", "hidden_size": "64", "num_attention_heads": 8}, {}, "hidden_size"),
+    ({"model_type": "qwen2_vl_text", "rope_scaling": {"mrope_section": 4}}, {"mrope": True}, "mrope_section"),
+    ({"model_type": "qwen2_vl_text"}, {"mrope": 1}, "mrope"),
+    (LLAMA, {"interleaved": 1}, "interleaved"),
 ]  # fmt: skip
 
 
@@ -310,6 +370,12 @@ def test_refused(config: Config, arguments: Config, key: str) -> None:
     fields = raised.value._fields  # type: ignore[attr-defined]
     assert fields["argument"]
     assert fields["remedy"] or fields["expected"]
+
+
+@pytest.mark.parametrize(("config", "arguments", "key"), WRONG_TYPES, ids=str)
+def test_wrong_types(config: Any, arguments: Config, key: str) -> None:
+    with pytest.raises(TypeError, match=naming(key)):
+        from_config(config, **arguments)
 
 
 def test_the_part_of_text_is_found_by_the_names_that_files_have() -> None:

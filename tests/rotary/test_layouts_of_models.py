@@ -408,7 +408,7 @@ def test_refused(call: str, error: type[Exception], arguments: str) -> None:
     check_refused(call, error, arguments, names)
 
 
-@pytest.mark.parametrize("layout", ["wan", "flux", "hunyuan_video"])
+@pytest.mark.parametrize("layout", ["wan", "flux", "hunyuan_video", "moonvit"])
 def test_a_base_for_each_coordinate(layout: str) -> None:
     """As in NTK-scaled video models, whose rows, columns and frames grow by different factors."""
     bases = [10000.0, 25000.0, 40000.0]
