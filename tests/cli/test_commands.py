@@ -182,6 +182,7 @@ sys.exit(_fastpe_command.main())
 
 @posix
 @pytest.mark.parametrize("imported", ["fastpe._show_config", "fastpe._cli.run"])
+@pytest.mark.timed
 def test_ctrl_c_during_an_import_ends_the_process(imported: str) -> None:
     command = [sys.executable, "-c", _interrupted_import, imported]
     result = subprocess.run(command, capture_output=True, text=True, check=False)
@@ -198,6 +199,7 @@ def in_shell(command: str) -> subprocess.CompletedProcess[str]:
 @pytest.mark.parametrize(
     "command", ["info", *(pytest.param(each, marks=pytest.mark.slow) for each in ("--version", "add --help"))]
 )
+@pytest.mark.timed
 def test_a_reader_that_left_is_not_an_error_message(command: str) -> None:
     reader, writer = os.pipe()
     os.close(reader)
@@ -259,6 +261,7 @@ def test_quiet_prints_nothing(capsys: Capture) -> None:
     ],
 )
 @pytest.mark.usefixtures("interruptible_children")
+@pytest.mark.timed
 def test_a_stopped_run_leaves_what_was_there(number: signal.Signals, code: int) -> None:
     Path("y.npy").write_bytes(b"what was there")
     os.chmod("y.npy", 0o640)

@@ -132,6 +132,7 @@ def test_pipes_and_devices_are_refused(command: str, output: str, capsys: Captur
 
 
 @pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="open files have no names here")
+@pytest.mark.timed
 def test_what_another_program_has_open_is_not_replaced() -> None:
     opened = ["0.npy", "1.npy", "2.npy", "7.npy"]
     links = {"a.npy": "/dev/stdout", "b.npy": "/dev/fd/7", "c.npy": "/proc/self/fd/7", "d.npy": "b.npy"}
@@ -256,6 +257,7 @@ print(peaks[1] - peaks[0])
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="peak memory is read from /proc")
 @pytest.mark.slow
 @pytest.mark.parametrize("suffix", [".parquet", ".arrow", *STORES])
+@pytest.mark.timed
 def test_memory_does_not_grow_with_the_file(suffix: str) -> None:
     large = np.ones((1 << 20, WIDTH), np.float32)
     write(f"small{suffix}", large[: 1 << 16], 1 << 14)
@@ -270,6 +272,7 @@ def test_memory_does_not_grow_with_the_file(suffix: str) -> None:
 @posix
 @pytest.mark.slow
 @pytest.mark.parametrize("suffix", [".npy", ".parquet", ".arrow", *STORES])
+@pytest.mark.timed
 def test_killed_at_any_point(suffix: str) -> None:
     x = np.ones((1 << 16, WIDTH), np.float32)
     write(f"x{suffix}", x, 1 << 10)

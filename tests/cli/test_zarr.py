@@ -355,6 +355,7 @@ def test_only_files_and_directories_are_read(place: str, zarr_format: int, capsy
 @pytest.mark.skipif(os.name != "posix", reason="this signal is POSIX's")
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
 @pytest.mark.usefixtures("interruptible_children")
+@pytest.mark.timed
 def test_a_stopped_run_leaves_nothing(number: signal.Signals, code: int) -> None:
     zarr.open("x.zarr", mode="w", shape=(20_000, 2048), chunks=(1, 2048), dtype="f4")
     command = [sys.executable, "-m", "fastpe", "add", "x.zarr", "-o", "y.zarr"]

@@ -93,6 +93,7 @@ def test_blocks_are_not_changed() -> None:
 
 
 @pytest.mark.parametrize("scheduler", ["threads", pytest.param("processes", marks=pytest.mark.slow)])
+@pytest.mark.timed
 def test_schedulers(scheduler: str) -> None:
     x = embeddings(6, 64, 32)
     lazy = fastpe.dask.add(dask.array.from_array(x, chunks=(2, 20, 32)))

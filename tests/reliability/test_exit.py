@@ -7,6 +7,8 @@ from collections.abc import Callable
 
 import pytest
 
+pytestmark = pytest.mark.timed
+
 PREAMBLE = """
 import sys, threading, time
 import numpy as np, fastpe

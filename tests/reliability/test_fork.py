@@ -18,7 +18,7 @@ import pytest
 
 import fastpe
 
-pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+pytestmark = [pytest.mark.timed, pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")]
 
 HERE = pathlib.Path(__file__).parent
 needs_proc = pytest.mark.skipif(not os.path.isdir("/proc/self/task"), reason="looks into /proc")

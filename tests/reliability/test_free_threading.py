@@ -12,6 +12,8 @@ from collections.abc import Callable
 
 import pytest
 
+pytestmark = pytest.mark.timed
+
 needs_free_threading = pytest.mark.skipif(
     not sysconfig.get_config_var("Py_GIL_DISABLED"), reason="this Python has a global interpreter lock"
 )

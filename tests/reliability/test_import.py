@@ -8,6 +8,8 @@ from collections.abc import Callable
 
 import pytest
 
+pytestmark = pytest.mark.timed
+
 INTERPRETERS = next(
     (name for name in ("_interpreters", "_xxsubinterpreters") if importlib.util.find_spec(name) is not None), None
 )

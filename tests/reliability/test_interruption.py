@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 import pytest
 
-pytestmark = pytest.mark.skipif(os.name != "posix", reason="sends POSIX signals")
+pytestmark = [pytest.mark.timed, pytest.mark.skipif(os.name != "posix", reason="sends POSIX signals")]
 
 # What is promised is measured in processor time, which other processes do not lengthen much. The signal comes when this
 # process has used a given amount of it: SIGPROF, here with the handler of Ctrl-C.

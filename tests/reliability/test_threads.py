@@ -20,6 +20,8 @@ import pytest
 
 import fastpe
 
+pytestmark = pytest.mark.timed
+
 needs_proc = pytest.mark.skipif(not os.path.isdir("/proc/self/task"), reason="counts threads in /proc")
 PROCESSORS = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 needs_processors = pytest.mark.skipif(PROCESSORS == 1, reason="one processor: no call uses more threads")

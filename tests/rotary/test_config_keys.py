@@ -93,6 +93,8 @@ READ: list[tuple[Config, Config, int, float]] = [
     # The base times the factor, and frequencies by factor**(2 / d)
     *(({"model_type": name, "position_embedding_type": "rope", "rope_theta": 160000, "rope_scaling": scaling}, {}, 1,
         0.65850) for name in ("gte", "new") for scaling in [{"factor": 2, "type": "ntk"}]),
+    ({"model_type": "gte", "position_embedding_type": "rope", "rope_theta": 160000, "rope_scaling": {"factor": 0.5,
+        "type": "ntk"}}, {}, 1, 160000 ** (-2 / 64)),
     # transformers overwrites the part of Bamba, and takes the width of Bailing's tail for that of the rotated part.
     ({"model_type": "bamba", "partial_rotary_factor": 0.5}, {}, 31, 1e4 ** (-62 / 64)),
     ({"model_type": "bailing_hybrid", "partial_rotary_factor": 0.5, "head_dim": 128}, {}, 31, 6e6 ** (-62 / 64)),
@@ -237,6 +239,8 @@ REFUSED: list[tuple[Config, Config, str]] = [
     *(({**BARE, key: value}, UNKNOWN, key) for key, value in OFF.items()),
     ({**BARE, "lightning_use_rope": True, "attn_use_rope": False}, UNKNOWN, "attn_use_rope"),
     ({**LLAMA, "rope_scaling": {"type": "linear", "factor": 4.0}, "rope_condense_ratio": 8}, {}, "rope_condense_ratio"),
+    ({**LLAMA, "rope_scaling": {"type": "yarn", "factor": 4.0, "original_max_position_embeddings": 4096},
+        "rope_condense_ratio": 4}, {}, "rope_condense_ratio"),
     ({"model_type": "roformer", "rotary_value": True}, {}, "rotary_value"),
     ({"model_type": "bamba", "partial_rotary_factor": 1.0, "attn_layer_indices": [0]}, {}, "partial_rotary_factor"),
     ({"model_type": "granitemoehybrid"}, {}, "position_embedding_type"),
@@ -312,6 +316,7 @@ REFUSED: list[tuple[Config, Config, str]] = [
     *(({"model_type": name, "head_dim": 8}, {"layer_type": "full_attention"}, "layer_type") for name in ("llama", "beam")),
     ({"model_type": "cohere_compass_text", "rope_parameters": {"full_attention": None}, "layer_types":
         ["full_attention"]}, {"layer_type": "full_attention"}, "layer_type"),
+    ({"model_type": "llama4_text", "attention_chunk_size": None}, {"layer_type": "chunked_attention"}, "layer_type"),
     # Sections
     *(({"model_type": f"{name}_text", "rope_scaling": {"mrope_section": sections}}, {"mrope": True}, "mrope_section") for
         name, sections in (("qwen2_vl", [1, 2, 3]), ("ernie4_5_vl_moe", [20, 24, 20]))),
@@ -346,6 +351,7 @@ WRONG_TYPES: list[tuple[Any, Config, str]] = [
     ({"model_type": ["llama"]}, {}, "model_type"),
     *(({**LLAMA, key: value}, {}, key) for key, value in {"layer_types": 4, "per_layer_config": {"a": {}},
         "rope_theta": "1e4", "rope_scaling": 4}.items()),
+    *(({**LLAMA, key: True}, {}, key) for key in ("rope_theta", "head_dim")),
     ({"model_type": "llama", "hidden_size": "64", "num_attention_heads": 8}, {}, "hidden_size"),
     ({"model_type": "qwen2_vl_text", "rope_scaling": {"mrope_section": 4}}, {"mrope": True}, "mrope_section"),
     ({"model_type": "qwen2_vl_text"}, {"mrope": 1}, "mrope"),

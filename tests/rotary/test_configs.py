@@ -331,6 +331,7 @@ def test_layers_that_are_not_rotated(model_type: str) -> None:
         # transformers: "if self.sliding_window is None or self.is_sliding"
         *(({"model_type": name}, "full_attention", False) for name in ("exaone4", "exaone_moe", "kolibri1")),
         ({"model_type": "exaone4", "sliding_window": None}, "full_attention", True),
+        ({"model_type": "exaone4", "sliding_window": 4096}, "full_attention", False),
         ({"model_type": "exaone4_5", "text_config": {"model_type": "exaone4_5_text"}}, "full_attention", False),
         *(({"model_type": name}, "full_attention", False) for name in ("afmoe", "cohere2", "flint", "lara_mini")),
         *(({"model_type": name}, "sliding_attention", True) for name in ("afmoe", "cohere2", "exaone4", "kolibri1")),

@@ -103,6 +103,9 @@ def test_the_type_of_layers_follows_from_the_pattern(model_type: str) -> None:
         from_config(config, layer_type=FULL)
     with pytest.raises(ValueError, match=naming("layer_type")):
         from_config(config, layer_type="banana")
+    # The last layer of Gemma 4 sees everything, whatever the file lists.
+    gemma = layers_from_config({"model_type": "gemma4_text", "layer_types": [SLIDING] * 3})
+    assert [layer.rotary_dim for layer in gemma if layer] == [256, 256, 512]
     # All layers of SmolLM 3 are of one type, and not alike.
     with pytest.raises(ValueError, match=r"not all rotated.*layers_from_config"):
         from_config({"model_type": "smollm3", "num_hidden_layers": 8}, layer_type=FULL)

@@ -83,6 +83,7 @@ def test_the_parts_that_calls_use(given: Any, text: Any, vision: Any) -> None:
 
 def test_files_from_before_text_config_are_their_own_text() -> None:
     old = {"model_type": "qwen2_vl", "hidden_size": 256, "num_attention_heads": 2, "vision_config": {"depth": 8}}
+    old |= {"rope_theta": 1e6, "rope_scaling": {"type": "mrope", "mrope_section": [16, 24, 24]}}
     text = fastpe.ModelConfig(old).text
     assert text is not None
     assert (text.model_type, fastpe.RotaryEmbedding.from_config(old).rotary_dim) == ("qwen2_vl_text", 128)

@@ -61,6 +61,7 @@ def test_two_threads_give_the_same_bits(dtype: np.dtype[Any]) -> None:
 
 @pytest.mark.skipif(not os.path.isdir("/proc/self/task"), reason="counts threads in /proc, which this system lacks")
 @pytest.mark.skipif(not _core.config()["openmp"], reason="built without OpenMP: there is one thread")
+@pytest.mark.timed
 def test_two_threads_really_run() -> None:
     code = (
         "import os, fastpe; count = lambda: len(os.listdir('/proc/self/task')); before = count();"
