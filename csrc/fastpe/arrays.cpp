@@ -16,7 +16,7 @@ T load(const char* p) {
 
 Number of_double(double value) {
   const bool is_integer = std::fabs(value) < 0x1p62 && std::floor(value) == value;
-  return {is_integer, is_integer ? static_cast<std::int64_t>(value) : 0, value};
+  return {is_integer ? static_cast<std::int64_t>(value) : INT64_MIN, value};
 }
 
 }  // namespace
@@ -33,7 +33,7 @@ Number NumbersView::converted_at(std::int64_t row, std::int64_t l) const {
     case DType::uint32: return number_of(load<std::uint32_t>(p));
     case DType::uint64: {
       const auto value = load<std::uint64_t>(p);
-      return {true, value > INT64_MAX ? INT64_MAX : static_cast<std::int64_t>(value), static_cast<double>(value)};
+      return {value > INT64_MAX ? INT64_MAX : static_cast<std::int64_t>(value), static_cast<double>(value)};
     }
     case DType::float32: return of_double(static_cast<double>(load<float>(p)));
     case DType::float64: return of_double(load<double>(p));

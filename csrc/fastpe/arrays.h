@@ -166,14 +166,14 @@ struct TableView {
 
 // A number of an array before it is checked: an integer, or a fractional number.
 struct Number {
-  bool is_integer;
-  std::int64_t integer;  // saturated if the array's own number does not fit
+  std::int64_t integer;  // saturated if the array's own number does not fit; of a fraction, INT64_MIN
   double value;
 
-  bool is_exact_integer() const { return is_integer && integer != INT64_MAX; }
+  bool is_integer() const { return integer != INT64_MIN; }
+  bool is_exact_integer() const { return is_integer() && integer != INT64_MAX; }
 };
 
-inline Number number_of(std::int64_t integer) { return {true, integer, static_cast<double>(integer)}; }
+inline Number number_of(std::int64_t integer) { return {integer, static_cast<double>(integer)}; }
 
 // Integers, float32 or float64, that are looked up by (row, place in the sequence), or by only one of the two.
 struct NumbersView {

@@ -46,57 +46,52 @@ void ValidRuns::find(std::int64_t l) {
   rows_ = {l, end - l};
 }
 
+void Spans::extend_span_of_values(std::int64_t step) {
+  const std::int64_t end = runs_.rows().end();
+  std::int64_t next = values_.integer_at(0, span_.l), stop = span_.l;
+  do {
+    next += step;
+  } while (++stop < end && values_.integer_at(0, stop) == next);
+  span_.count = stop - span_.l;
+  if (step < 0) span_.step = Span::Step::descending;
+}
+
+void Spans::make_span_of_sequence(std::int64_t l) {
+  const NumbersView& starts = positions_.sequence_starts;
+  const std::int64_t end = runs_.rows().end();
+  std::int64_t start = l, stop = end;
+  if (sequence_ < 0) {
+    sequence_ = positions_.sequence_of(l);
+    // The clamp holds even if another thread changes the array after it was checked.
+    start = std::clamp<std::int64_t>(starts.integer_at(0, sequence_), 0, l);
+  } else {
+    ++sequence_;
+  }
+  for (; sequence_ + 1 < positions_.sequence_count; ++sequence_) {
+    const std::int64_t next = starts.integer_at(0, sequence_ + 1);
+    if (next <= l) continue;
+    stop = std::min(end, next);
+    break;
+  }
+  span_ = {l, stop - l, number_of(positions_.first_at(sequence_) + (l - start))};
+}
+
 void Spans::make_span(std::int64_t l) {
   const Positions& p = positions_;
-  const std::int64_t end = runs_.rows().end();
-  Span& span = span_;
-  span.l = l;
-  span.count = end - l;
-  span.step = Span::Step::ascending;
-  if (p.values.is_given()) {
-    const std::int64_t row = p.values_per_batch_row ? batch_row_ : 0;
-    if (p.coordinate_count > 0) {
-      NumbersView coordinate = p.values;
-      for (int i = 0; i < p.coordinate_count; ++i) {
-        coordinates_[i] = coordinate.at(row, l);
-        coordinate.data += p.coordinate_stride_bytes;
-      }
-      const auto count = static_cast<std::size_t>(p.coordinate_count);
-      span = {l, 1, coordinates_[0], Span::Step::none, {coordinates_, count}};
-    } else if (p.values.seq_stride_bytes == 0) {  // a move of all rows, or a broadcast array
-      span.position = p.value_at(row, l);
-      span.step = Span::Step::none;
-    } else {
-      const Number position = p.value_at(row, l);
-      std::int64_t stop = l + 1, step = 0;
-      if (position.is_integer && -max_position <= position.integer && position.integer <= max_position) {
-        for (; stop < end; ++stop) {
-          const Number next = p.value_at(row, stop);
-          if (step == 0) step = next.integer < position.integer ? -1 : 1;
-          if (!next.is_integer || next.integer != position.integer + step * (stop - l)) break;
-        }
-      }
-      span.position = position;
-      span.count = stop - l;
-      if (step < 0 && span.count > 1) span.step = Span::Step::descending;
-      if (!position.is_integer) span.step = Span::Step::none;
-    }
-  } else if (p.sequence_starts.is_given()) {
-    if (sequence_ < 0) sequence_ = p.sequence_of(l);
-    for (;; ++sequence_) {
-      const bool is_last = sequence_ + 1 >= p.sequence_count;
-      const std::int64_t stop = is_last ? end : std::min(end, p.sequence_starts.integer_at(0, sequence_ + 1));
-      if (stop <= l) continue;
-      // The clamp holds even if another thread changes the array after it was checked.
-      const std::int64_t start = std::clamp<std::int64_t>(p.sequence_starts.integer_at(0, sequence_), 0, l);
-      span.position = number_of(p.first_at(sequence_) + (l - start));
-      span.count = stop - l;
-      break;
-    }
+  const std::int64_t count = runs_.rows().end() - l;
+  if (!p.values.is_given()) {
+    const std::int64_t rows_before = p.count_valid_only ? valid_before_ : l;
+    span_ = {l, count, number_of(p.first_at(batch_row_) + rows_before)};
+  } else if (p.coordinate_count == 0) {  // a move of all rows, or a broadcast array
+    span_ = {l, count, p.position_of(values_.at(0, l)), Span::Step::none};
   } else {
-    span.position = number_of(p.first_at(batch_row_) + (p.count_valid_only ? valid_before_ : l));
+    NumbersView coordinate = values_;
+    for (int i = 0; i < p.coordinate_count; ++i) {
+      coordinates_[i] = coordinate.at(0, l);
+      coordinate.data += p.coordinate_stride_bytes;
+    }
+    span_ = {l, 1, coordinates_[0], Span::Step::none, {coordinates_, static_cast<std::size_t>(p.coordinate_count)}};
   }
-  valid_before_ += span.count;
 }
 
 }  // namespace fastpe

@@ -43,13 +43,14 @@ struct Positions {
   }
   // The sequence of a packed batch that has this row.
   std::int64_t sequence_of(std::int64_t l) const;
-  // Of explicit positions. Where a batch is one sequence, its offsets stand in `values`.
-  Number value_at(std::int64_t row, std::int64_t l) const {
-    return offset_name == nullptr ? values.at(row, l) : number_of(first + clamped_offset(values.integer_at(row, l)));
+  bool has_value_of_each_row() const { return values.seq_stride_bytes != 0 && coordinate_count == 0; }
+  // Where such a value says that its row is. Where a batch is one sequence, its offsets stand in `values`.
+  Number position_of(const Number& value) const {
+    return offset_name == nullptr ? value : number_of(first + clamped_offset(value.integer));
   }
-  // Far enough beyond max_position to be refused, and no more, so that it cannot overflow.
+  // Far enough beyond max_position to be refused wherever counting begins, and no more, so that it cannot overflow.
   static std::int64_t clamped_offset(std::int64_t offset) {
-    return std::clamp(offset, -2 * max_position, 2 * max_position);
+    return std::clamp(offset, -4 * max_position, 4 * max_position);
   }
   // Whether earlier positions may come again, so that a source had better remember what it made for them.
   bool may_revisit() const { return values.is_given() || offsets.is_given(); }
@@ -143,22 +144,29 @@ class Spans {
         std::int64_t valid_before)
       : positions_(placement.positions),
         batch_row_(batch_rows.first),
+        values_(positions_.values),
         valid_before_(valid_before),
         runs_(placement.validity, batch_rows, begin, end),
-        span_{begin, 0, {}, Span::Step::none} {}
+        span_{begin, 0, {}, Span::Step::none} {
+    if (positions_.values_per_batch_row) values_.data += batch_row_ * values_.row_stride_bytes;
+  }
 
   // Goes on to the next span; false behind the last one.
   bool next() {
     const std::int64_t l = span_.l + span_.count;
-    if (l < runs_.rows().end()) {
-      make_span(l);
-    } else if (!runs_.next()) {
-      return false;
-    } else if (runs_.are_valid()) {
-      make_span(l);
-    } else {
+    if (l >= runs_.rows().end() && !runs_.next()) return false;
+    if (!runs_.are_valid()) {
       span_ = {l, runs_.rows().count, {}, Span::Step::none};
+      return true;
     }
+    if (positions_.has_value_of_each_row()) {
+      make_span_of_values(l);
+    } else if (positions_.sequence_starts.is_given()) {
+      make_span_of_sequence(l);
+    } else {
+      make_span(l);
+    }
+    valid_before_ += span_.count;
     return true;
   }
   const Span& span() const { return span_; }
@@ -166,10 +174,26 @@ class Spans {
   std::int64_t valid_before() const { return valid_before_; }
 
  private:
-  void make_span(std::int64_t l);  // from l to the end of the run, or less
+  // Each from l to the end of the run, or less.
+  void make_span(std::int64_t l);
+  void make_span_of_sequence(std::int64_t l);
+  void make_span_of_values(std::int64_t l) {
+    const Number value = values_.at(0, l), position = positions_.position_of(value);
+    span_.l = l;
+    span_.count = 1;
+    span_.position = position;
+    span_.step = position.is_integer() ? Span::Step::ascending : Span::Step::none;
+    if (l + 1 == runs_.rows().end() || position.integer < -max_position || position.integer > max_position) return;
+    const std::int64_t next = values_.integer_at(0, l + 1);
+    if (next == value.integer + 1) extend_span_of_values(1);
+    if (next == value.integer - 1) extend_span_of_values(-1);
+  }
+  void extend_span_of_values(std::int64_t step);
 
   const Positions& positions_;
-  std::int64_t batch_row_, valid_before_;
+  std::int64_t batch_row_;
+  NumbersView values_;  // of this batch row
+  std::int64_t valid_before_;
   std::int64_t sequence_ = -1;
   ValidRuns runs_;
   Span span_;
@@ -187,13 +211,13 @@ struct PositionBounds {
     rows += span.count;
     for (const Number& coordinate : span.coordinates) add(coordinate);
     if (span.coordinates.count > 0) return;
-    add(span.position);
-    if (span.is_one_position()) return;
-    add(number_of(span.step == Span::Step::descending ? span.lowest() : span.highest()));
+    if (!span.position.is_integer()) return add(span.position);
+    lowest = std::min(lowest, span.lowest());
+    highest = std::max(highest, span.highest());
   }
   void add(const Number& position) {
-    are_all_integers = are_all_integers && position.is_integer;
-    if (!position.is_integer) return;
+    are_all_integers = are_all_integers && position.is_integer();
+    if (!position.is_integer()) return;
     lowest = std::min(lowest, position.integer);
     highest = std::max(highest, position.integer);
   }

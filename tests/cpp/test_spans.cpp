@@ -28,11 +28,11 @@ Found expanded(const Placement& placement, const Range& rows, std::int64_t begin
       found.resize(found.size() + static_cast<std::size_t>(span.count));
       continue;
     }
-    CHECK(span.position.is_integer || span.count == 1 || span.is_one_position());
+    CHECK(span.position.is_integer() || span.count == 1 || span.is_one_position());
     const int step = span.is_one_position() ? 0 : span.step == Span::Step::descending ? -1 : 1;
     for (std::int64_t i = 0; i < span.count; ++i) {
       found.push_back(span.position.value + static_cast<double>(step * i));
-      if (!span.position.is_integer) continue;
+      if (!span.position.is_integer()) continue;
       CHECK(static_cast<double>(span.lowest()) <= *found.back());
       CHECK(*found.back() <= static_cast<double>(span.highest()));
     }

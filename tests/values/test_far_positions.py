@@ -99,6 +99,18 @@ def test_float64_values_around_anchors_near_a_tie_are_within_the_promise(count: 
     assert worst.excess <= allowed(table.dtype)[1], worst
 
 
+@pytest.mark.parametrize("offset", [2**63 - 1, 2**54 + 1, -(2**54) - 1, -(2**63)])
+def test_offsets_are_refused_beyond_the_limit_wherever_counting_begins(offset: int) -> None:
+    first = -(2**53) if offset > 0 else 2**53
+    encoding = fastpe.PositionalEncoding(
+        4, convention=dataclasses.replace(fastpe.conventions["vaswani"], first_position=first)
+    )
+    for x in (np.zeros((2, 1, 4)), np.zeros((2, 3, 4))):
+        with pytest.raises(ValueError, match=r"^offset\[0\] makes the position of row"):
+            encoding.add_(x, offset=[offset, -first])
+        assert not x.any()
+
+
 def test_the_polynomials_errors_are_proven_where_they_are_used(capsys: pytest.CaptureFixture[str]) -> None:
     spec = importlib.util.spec_from_file_location("prove_polynomials", PROOF)
     assert spec is not None

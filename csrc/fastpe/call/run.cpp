@@ -86,7 +86,7 @@ class Executor {
   // are then undefined, but nothing outside the arrays is read.
   bool exists(const Span& span) const {
     if (plan_.strategy != Strategy::read_rows) return call_.source.range.has(span);
-    return span.position.is_integer && 0 <= span.lowest() && span.highest() < plan_.rows_found.rows;
+    return span.position.is_integer() && 0 <= span.lowest() && span.highest() < plan_.rows_found.rows;
   }
 
   void read_span(const Range& items, const Span& span) {

@@ -18,7 +18,7 @@ struct PositionRange {
   bool has_fractions;
 
   bool has(const Number& position) const {
-    if (position.is_integer) return lowest <= position.integer && position.integer <= highest;
+    if (position.is_integer()) return lowest <= position.integer && position.integer <= highest;
     return has_fractions && std::fabs(position.value) <= static_cast<double>(highest);
   }
   // All positions of a span, or all coordinates.
@@ -26,7 +26,7 @@ struct PositionRange {
     if (span.coordinates.count > 0) {
       return std::all_of(span.coordinates.begin(), span.coordinates.end(), [&](const Number& c) { return has(c); });
     }
-    if (!span.position.is_integer) return has(span.position);
+    if (!span.position.is_integer()) return has(span.position);
     return lowest <= span.lowest() && span.highest() <= highest;
   }
 };

@@ -243,7 +243,7 @@ void Encoder::write_rows(const Span& span, const Target& target, std::int64_t fi
   const auto kernel = active_kernels().expand[index_of(target.dtype)];
   for (std::int64_t done = 0; done < span.count;) {
     std::int64_t count = 1;
-    if (span.position.is_integer) {
+    if (span.position.is_integer()) {
       const auto [anchor, row] = nearest(span.position.integer + done, block_radius);
       const bool reaches_next_block = row == -block_radius && span.count - done > block_rows;
       count = std::min(span.count - done, reaches_next_block ? rows_of_two_blocks : block_radius - row + 1);
