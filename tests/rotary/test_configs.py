@@ -46,8 +46,8 @@ def compare(rope: fastpe.RotaryEmbedding, case: dict[str, Any]) -> None:
     assert (rope.rotary_dim, rope.interleaved, rope.form) == (case["rotary_dim"], case["interleaved"], case["form"])
     assert rope.attention_factor == pytest.approx(case["attention_factor"], rel=1e-15)
     expected = np.array(case["frequencies"])
-    scaling = rope._arguments["scaling"] or {}
-    base = rope._arguments["base"] or scaling.get("rope_theta", 10000.0)
+    scaling = rope.arguments["scaling"] or {}
+    base = rope.arguments["base"] or scaling.get("rope_theta", 10000.0)
     # The exponent's rounding counts log(base) times, and there are a few operations besides.
     bounds = expected * (math.log(base) + 6.0) * 2.0**-24
     assert (np.abs(rope.frequencies[case["indices"]] - expected) <= bounds).all()
@@ -116,16 +116,16 @@ def test_two_rope_mappings_say_the_same_and_inner_keys_come_before_outer_ones() 
         with pytest.raises(ValueError, match=naming(f"rope_parameters {key}")):
             from_config({**LLAMA, "rope_scaling": linear, "rope_parameters": parameters})
     inner = {**LLAMA, "rope_parameters": {"rope_theta": 3e4}}
-    assert from_config(inner)._arguments["base"] == 3e4
+    assert from_config(inner).arguments["base"] == 3e4
     empty = {**LLAMA, "rope_scaling": {}, "rope_parameters": {"rope_theta": 3e4}}
-    assert from_config(empty)._arguments["base"] == 3e4
+    assert from_config(empty).arguments["base"] == 3e4
 
 
 def test_rope_type_comes_before_type() -> None:
     scaling = {"rope_type": "linear", "type": "dynamic", "factor": 2.0}
-    assert from_config({**LLAMA, "rope_scaling": scaling})._arguments["scaling"]["rope_type"] == "linear"
+    assert from_config({**LLAMA, "rope_scaling": scaling}).arguments["scaling"]["rope_type"] == "linear"
     scaling = {"rope_type": None, "type": "linear", "factor": 2.0}
-    assert from_config({**LLAMA, "rope_scaling": scaling})._arguments["scaling"]["rope_type"] == "linear"
+    assert from_config({**LLAMA, "rope_scaling": scaling}).arguments["scaling"]["rope_type"] == "linear"
 
 
 @pytest.mark.parametrize("key", ["rope_scaling", "rope_parameters", "head_dim", "partial_rotary_factor", "layer_types"])
@@ -179,7 +179,7 @@ def test_the_text_of_a_model_with_other_parts() -> None:
 )
 def test_aliases_of_keys(config: dict[str, Any], width: int, base: float) -> None:
     rope = rotated_rope(config)
-    assert (rope.rotary_dim, rope._arguments["base"]) == (width, base)
+    assert (rope.rotary_dim, rope.arguments["base"]) == (width, base)
 
 
 @pytest.mark.parametrize(
@@ -236,8 +236,8 @@ def test_numbers_for_each_layer() -> None:
     config["layer_types"] = ["full_attention", "sliding_attention", "full_attention"]
     full = from_config(config, layer_type="full_attention")
     local = from_config(config, layer_type="sliding_attention")
-    assert (full.rotary_dim, full._arguments["base"]) == (64, 5e6)
-    assert (local.rotary_dim, local._arguments["base"]) == (128, 1e4)
+    assert (full.rotary_dim, full.arguments["base"]) == (64, 5e6)
+    assert (local.rotary_dim, local.arguments["base"]) == (128, 1e4)
 
 
 # Scalings
@@ -247,7 +247,7 @@ def test_the_trained_length() -> None:
     yarn = {"rope_type": "yarn", "factor": 4.0}
 
     def trained(config: dict[str, Any], **layer: Any) -> Any:
-        return from_config(config, **layer)._arguments["scaling"]["original_max_position_embeddings"]
+        return from_config(config, **layer).arguments["scaling"]["original_max_position_embeddings"]
 
     inner = {**yarn, "original_max_position_embeddings": 100}
     assert trained({**LLAMA, "rope_scaling": inner}) == 100
@@ -269,7 +269,7 @@ def test_longrope_by_other_names(model_type: str, name: str, read: str) -> None:
     config = {**LLAMA, "model_type": model_type, "rope_scaling": scaling}
     config |= {"max_position_embeddings": 8192, "original_max_position_embeddings": 4096}
     short, long = (from_config(config, seq_len=length) for length in (4096, 4097))
-    assert short._arguments["scaling"]["rope_type"] == read
+    assert short.arguments["scaling"]["rope_type"] == read
     assert np.array_equal(short.frequencies, 2 * long.frequencies)
     assert short.attention_factor == pytest.approx(math.sqrt(1 + math.log(2) / math.log(4096)), rel=1e-15)
 
@@ -279,7 +279,7 @@ def test_the_trained_length_that_is_left_out(model_type: str, trained: int) -> N
     scaling = {"type": "longrope", "short_factor": [1.0] * 32, "long_factor": [2.0] * 32}
     config = {**LLAMA, "model_type": model_type, "rope_scaling": scaling, "max_position_embeddings": 8192}
     rope = from_config(config, seq_len=5000)
-    assert rope._arguments["scaling"]["original_max_position_embeddings"] == trained
+    assert rope.arguments["scaling"]["original_max_position_embeddings"] == trained
 
 
 def test_a_factor_of_null_is_the_quotient_of_the_lengths() -> None:
