@@ -378,7 +378,7 @@ def test_refused(config: Config, arguments: Config, key: str) -> None:
     assert fields["remedy"] or fields["expected"]
 
 
-@pytest.mark.parametrize(("config", "arguments", "key"), WRONG_TYPES, ids=str)
+@pytest.mark.parametrize(("config", "arguments", "key"), WRONG_TYPES)
 def test_wrong_types(config: Any, arguments: Config, key: str) -> None:
     with pytest.raises(TypeError, match=naming(key)):
         from_config(config, **arguments)
