@@ -172,7 +172,8 @@ def test_the_stride_of_an_axis_of_one_element_does_not_count() -> None:
 def test_lengths_say_what_is_valid_in_place_of_padding_idx() -> None:
     padded, lengths = fastpe.PositionalEncoding(8, padding_idx=1), [3, 1]
     some = np.array([[1, 0, 1], [2, 1, 1]])
-    assert_same_bits(padded.embed(some, table, lengths=lengths), encoding.embed(some, table, lengths=lengths))
+    for ids in (some, some[:, None]):
+        assert_same_bits(padded.embed(ids, table, lengths=lengths), encoding.embed(ids, table, lengths=lengths))
 
 
 def test_an_input_behind_dlpack_is_not_copied() -> None:

@@ -159,6 +159,13 @@ def test_each_coordinate_turns_its_frequencies(form: Any, dtype: np.dtype[Any], 
         assert_same_bits(parts_of(found), parts_of(same))
 
 
+def test_a_single_point_is_a_row_of_many() -> None:
+    rope = fastpe.RotaryEmbedding(4, interleaved=False, frequency_axes=[0, 1])
+    expected = rope.tables(np.array([[7, 1], [1, 7]]), form="cos_sin")[1]
+    for point in (np.array([1, 7]), np.array([1, 50, 7, 60])[::2]):
+        np.testing.assert_array_equal(rope.tables(point, form="cos_sin"), expected)
+
+
 def test_one_coordinate_may_be_an_axis() -> None:
     one, several = (fastpe.RotaryEmbedding(8, interleaved=False, frequency_axes=axes) for axes in (None, [0] * 4))
     assert_same_bits(several.tables(np.arange(5)[:, None])[0], one.tables(5)[0])
