@@ -39,9 +39,13 @@ REFUSED: Refused = {
         *each("encode(3, 8, out={})", f"out[0].astype(int) | out[0].astype('{FOREIGN}f4') | out[0], dtype='f8' | [0]"),
     ],
     (ValueError, "out"): [
-        *each("add(x, out={})", "out[:1] | readonly | misaligned | overlapping | np.broadcast_to(out[:1], out.shape)"),
+        *each(
+            "add(x, out={})",
+            "out[:1] | out[None] | readonly | misaligned | overlapping | np.broadcast_to(out[:1], out.shape)",
+        ),
         *each("encode(3, 8, out={})", "out | out[0, :, :4]"),
         "embed([0, 1], table, out=out[0])",
+        "embed([0, 1], table, out=out[:1, :2])",
     ],
     (ValueError, "out x"): ["add(x, out=x[:, ::-1])", "add(wide[:, :8], out=wide[:, 4:12])"],
     (ValueError, "x positions"): ["add_(floats, positions=memory[:12])"],

@@ -62,7 +62,7 @@ REFUSED: Refused = {
         "rope.tables(3, form='complex', out=cos[:3].astype('c16'), dtype='f4')",
     ],
     (ValueError, "out"): [
-        *each("rope.rotate(x, out={})", "x[:1] | wide | readonly | nested"),
+        *each("rope.rotate(x, out={})", "x[:1] | x[None] | wide | readonly | nested"),
         *each("rope.tables(3, out=(cos[:3], {}))", "sin[:2] | cos[:3] | cos[2:5] | np.broadcast_to(sin[0], (3, 2))"),
         "rope.tables(3, form='tile', out=(cos[:3], sin[:3]))",
         "rope.tables(3, form='cos_sin', out=readonly[0])",
