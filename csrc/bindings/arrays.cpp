@@ -197,7 +197,7 @@ Object array_behind(PyObject* object, const char* name) {
   } else if (is_sequence || PyNumber_Check(object) != 0 || has_attribute(object, "__array__")) {
     remedy = joined({"convert it first: ", in_code(name), " = np.asarray(", in_code(name), ", np.float32)"});
   }
-  refuse_type(name, {object == Py_None ? "is None" : "is a " + type_name(object)}, {"an array"}, {remedy});
+  refuse_type(name, {object == Py_None ? "is None" : "is " + a_type(object)}, {"an array"}, {remedy});
 }
 
 Object array_to_read(PyObject* object, const char* name) {
@@ -211,8 +211,8 @@ Object array_to_read(PyObject* object, const char* name) {
       array = converted(object);
     } catch (py::error_already_set& error) {
       if (!has_dlpack && error.matches(PyExc_ValueError)) {
-        refuse_value(name, {"is a ", type_name(object), " that cannot become an array"},
-                     {"numbers in rows of one length"}, {"pass an array"});
+        refuse_value(name, {"is ", a_type(object), " that cannot become an array"}, {"numbers in rows of one length"},
+                     {"pass an array"});
       }
       error.restore();
       // NumPy has no bfloat16, for example, and torch makes no array of a tensor that requires a gradient.
@@ -222,7 +222,7 @@ Object array_to_read(PyObject* object, const char* name) {
   }
   if (!array) return array_by_dlpack(object, name, false);
   if (axes_of(array.ptr()) > 0 || facts_of(parts_of(array.ptr()).descr).kind != 'O') return array;
-  refuse_type(name, {"is a ", type_name(object)}, {"an array, or what np.asarray makes an array of numbers"});
+  refuse_type(name, {"is ", a_type(object)}, {"an array, or what np.asarray makes an array of numbers"});
 }
 
 Object bools_from(PyObject* object, const char* name) {
@@ -286,12 +286,12 @@ ArrayView view_of(PyObject* array, const char* name) {
   const std::optional<DType> dtype = known_dtype_of(parts.descr);
   if (!dtype) {
     const char kind = facts_of(parts.descr).kind;
-    refuse_type(
-        name, {"has dtype ", str_of(parts.descr), ", which fastpe does not read"}, {},
-        {kind == 'V'   ? joined({"pass ", in_code(name), ".view(ml_dtypes.bfloat16) if it has the bits of bfloat16"})
-         : kind == 'f' ? "convert it to float64 first"
-         : std::strchr("OSU", kind) != nullptr ? "convert it to float64 first, if all are numbers"
-                                               : ""});
+    refuse_type(name, {"has dtype ", str_of(parts.descr), ", which fastpe does not read"}, {},
+                {kind == 'V' && str_of(parts.descr) == "|V2"
+                     ? joined({"pass ", in_code(name), ".view(ml_dtypes.bfloat16) if it has the bits of bfloat16"})
+                 : kind == 'f'                         ? "convert it to float64 first"
+                 : std::strchr("OSU", kind) != nullptr ? "convert it to float64 first, if all are numbers"
+                                                       : ""});
   }
   ArrayView view;
   view.data = parts.data;

@@ -66,7 +66,7 @@ static_assert(std::size(types) == std::size(dtype_facts));
 void require_no_negative_bit(PyObject* object, const char* name) {
   if (!has_attribute(object, "is_neg")) return;
   if (PyObject_IsTrue(not_null(PyObject_CallMethod(object, "is_neg", nullptr)).ptr()) != 1) return;
-  refuse_type(name, {"is a ", type_name(object), " with a negative bit"}, {"the numbers themselves in memory"},
+  refuse_type(name, {"is ", a_type(object), " with a negative bit"}, {"the numbers themselves in memory"},
               {"pass ", in_code(name), ".resolve_neg()"});
 }
 
@@ -78,7 +78,7 @@ void require_no_negative_bit(PyObject* object, const char* name) {
   const std::string said = taken_error();
   const Object requires_grad =
       has_attribute(object, "requires_grad") ? not_null(PyObject_GetAttrString(object, "requires_grad")) : Object();
-  refuse_type(name, {"is a ", type_name(object), " that gives no memory (", said, ")"}, {"an array"},
+  refuse_type(name, {"is ", a_type(object), " that gives no memory (", said, ")"}, {"an array"},
               {requires_grad.ptr() == Py_True ? joined({"pass ", in_code(name), ".detach()"}) : ""});
 }
 
@@ -168,7 +168,7 @@ Tensor tensor_behind(PyObject* object, const char* name, bool is_written) {
     const DLPackVersion version =
         *static_cast<const DLPackVersion*>(PyCapsule_GetPointer(capsule.ptr(), "dltensor_versioned"));
     if (version.major != 1) {
-      refuse_type(name, {"is a ", type_name(object), " of DLPack ", static_cast<long long>(version.major)},
+      refuse_type(name, {"is ", a_type(object), " of DLPack ", static_cast<long long>(version.major)},
                   {"DLPack 1 or before"});
     }
     const auto& managed =
@@ -181,11 +181,11 @@ Tensor tensor_behind(PyObject* object, const char* name, bool is_written) {
     // It has no flag, and may be of an immutable array, as all of Arrow's are: JAX's have the buffer protocol.
     is_read_only = PyObject_CheckBuffer(object) != 0 || has_attribute(object, "__arrow_c_array__");
   } else {
-    refuse_type(name, {"is a ", type_name(object), " whose __dlpack__ gives no new DLPack capsule"}, {"one"});
+    refuse_type(name, {"is ", a_type(object), " whose __dlpack__ gives no new DLPack capsule"}, {"one"});
   }
   if (is_written && (is_read_only || is_copied)) {
     refuse_value(
-        name, {"is a ", type_name(object), is_copied ? " that gives a copy of its memory" : ", and read-only"},
+        name, {"is ", a_type(object), is_copied ? " that gives a copy of its memory" : ", and read-only"},
         {"memory that may be written"},
         {has_attribute(object, "__array__") ? joined({"pass np.array(", in_code(name), ") and keep that array"}) : ""});
   }

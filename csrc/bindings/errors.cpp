@@ -74,17 +74,20 @@ std::string str_of(PyObject* object) { return utf8_of(not_null(PyObject_Str(obje
 std::string repr_of(PyObject* object) {
   if (PyObject* const text = PyObject_Repr(object)) {
     const std::string repr = utf8_of(not_null(text).ptr());
-    return repr.find('\n') == std::string::npos ? repr : "a " + type_name(object);
+    return repr.find('\n') == std::string::npos ? repr : a_type(object);
   }
   // Python writes no integers of more than 4300 digits.
   const bool is_int = PyLong_CheckExact(object);
   const bool may_hold_some = is_int || PyTuple_CheckExact(object) || PyList_CheckExact(object);
   if (!may_hold_some || PyErr_ExceptionMatches(PyExc_ValueError) == 0) throw py::error_already_set();
   PyErr_Clear();
-  if (!is_int) return joined({"a ", type_name(object), " of ", PySequence_Fast_GET_SIZE(object)});
+  if (!is_int) return joined({a_type(object), " of ", PySequence_Fast_GET_SIZE(object)});
   return "an int of " + repr_of(not_null(PyObject_CallMethod(object, "bit_length", nullptr)).ptr()) + " bits";
 }
 
-std::string type_name(PyObject* object) { return Py_TYPE(object)->tp_name; }
+std::string a_type(PyObject* object) {
+  const std::string name = Py_TYPE(object)->tp_name;
+  return (name.find_first_of("AEIOUaeiou") == 0 ? "an " : "a ") + name;
+}
 
 }  // namespace fastpe::bindings

@@ -22,6 +22,6 @@ std::string taken_error();
 std::string str_of(PyObject* object);
 // In one line; of an int that Python writes no digits of, its bits.
 std::string repr_of(PyObject* object);
-std::string type_name(PyObject* object);
+std::string a_type(PyObject* object);  // as "an int"
 
 }  // namespace fastpe::bindings

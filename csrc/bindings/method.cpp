@@ -106,7 +106,7 @@ std::string Signature::hint_of(PyObject* name, int known_count) const {
 
 void document(const py::handle& method, const std::string& prose) {
   if (!Py_IS_TYPE(method.ptr(), &PyMethodDescr_Type))
-    refuse_type("method", {"is a ", type_name(method.ptr())}, {"one of this module"});
+    refuse_type("method", {"is ", a_type(method.ptr())}, {"one of this module"});
   PyMethodDef& definition = *reinterpret_cast<PyMethodDescrObject*>(method.ptr())->d_method;
   const std::string_view old = definition.ml_doc;
   const std::string signature(old.substr(0, old.find(end_of_signature) + end_of_signature.size()));

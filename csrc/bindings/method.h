@@ -69,7 +69,7 @@ template <class Bound>
 Bound& bound_of(PyObject* self) {
   Bound* const bound = reinterpret_cast<Holder<Bound>*>(self)->bound.load(std::memory_order_acquire);
   if (bound != nullptr) return *bound;
-  refuse_type("self", {"is a ", type_name(self), " that is not initialised"}, {"its __init__ to have run"},
+  refuse_type("self", {"is ", a_type(self), " that is not initialised"}, {"its __init__ to have run"},
               {"make a new one"});
 }
 template <>

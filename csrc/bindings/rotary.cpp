@@ -32,7 +32,7 @@ PyObject* tables(RotaryEmbedding& self, const Arguments& a) {
     const bool is_sequence = PyTuple_Check(a.out) || PyList_Check(a.out);
     if (!is_sequence || PySequence_Fast_GET_SIZE(a.out) != 2) {
       const std::string count = is_sequence ? " of " + std::to_string(PySequence_Fast_GET_SIZE(a.out)) : "";
-      refuse_type("out", {"is a ", type_name(a.out), count},
+      refuse_type("out", {"is ", a_type(a.out), count},
                   {"a tuple of two arrays, (cos, sin), for form='", request.form.name, "'"});
     }
     // Another thread may replace a list's items: they are owned before they are used.

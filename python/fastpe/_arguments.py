@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from fastpe import _core
 from fastpe._arrays import ArrayLike
-from fastpe._errors import refused
+from fastpe._errors import a_type, refused
 
 # Positions and lengths beyond this are not exact float64 numbers.
 largest_position = 2**53
@@ -30,12 +30,12 @@ def shown(value: Any) -> str:
         if "\n" not in text:
             return text if len(text) <= _longest_shown else f"{text[:_longest_shown]}.."
         shape = f" of shape {list(value.shape)}" if isinstance(value, np.ndarray) else ""
-        return f"a {type(value).__name__}{shape}"
+        return f"{a_type(value)}{shape}"
     except (ValueError, RecursionError):
         if type(value) is int:
             return f"an int of {value.bit_length()} bits"
         if type(value) in (list, tuple, dict):
-            return f"a {type(value).__name__} of {len(value)}"
+            return f"{a_type(value)} of {len(value)}"
         raise
 
 
@@ -213,6 +213,7 @@ _foreign = {
     "hidden_size": ("d_model", "give d_model="),
     "max_position_embeddings": ("max_len", "give max_len="),
     "rope_scaling": ("scaling", "give scaling="),
+    "sliding_window": ("window", "give window=sliding_window"),
     "factor": ("scaling", "write it in scaling="),
     "mscale": ("scaling", "write it in scaling="),
     "freqs": ("frequencies", "give frequencies=, in radians per position"),
@@ -260,6 +261,10 @@ _choices = {
     "convention": "print(fastpe.grid_conventions) lists the names",
     "causal": "True if queries see no later keys, as in decoders, and False if they see keys on both sides",
     "flip_sin_to_cos": "both are in a config of diffusers, downscale_freq_shift as freq_shift",
+    "downscale_freq_shift": "a config of diffusers has it as freq_shift",
+    "bidirectional": "True in encoders, and False in decoders",
+    "num_buckets": "configs have both as position_buckets and max_relative_positions, and where the latter is below 1, "
+    "max_position_embeddings",
     "by": "how many positions to move by",
     "to_interleaved": "True for columns k and k + d/2 that become neighbours, and False for neighbours that become those",
 }

@@ -21,6 +21,12 @@ def refused(kind: type[Exception], argument: str, found: str, expected: str = ""
     return error
 
 
+def a_type(value: object) -> str:
+    """The type of a value, as "an int"."""
+    name = type(value).__name__
+    return f"{'an' if name[:1].lower() in 'aeiou' or name == 'ndarray' else 'a'} {name}"
+
+
 def renamed(error: Exception, names: Mapping[str, str]) -> Exception:
     """The same error of a caller whose arguments have other names."""
     fields = getattr(error, "_fields", None)

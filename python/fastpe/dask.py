@@ -15,7 +15,7 @@ import numpy.typing as npt
 from fastpe import Convention, PositionalEncoding
 from fastpe._arguments import integer
 from fastpe._arrays import ArrayLike
-from fastpe._errors import refused, renamed
+from fastpe._errors import a_type, refused, renamed
 from fastpe._extras import needed
 from fastpe._names import ConventionName
 
@@ -80,7 +80,7 @@ def add(
         import dask.array
 
     if not isinstance(array, dask.array.Array):
-        found, remedy = f"is a {type(array).__name__}", "for other arrays, use fastpe.add"
+        found, remedy = f"is {a_type(array)}", "for other arrays, use fastpe.add"
         raise refused(TypeError, "array", found, "a dask array", remedy)
     seq_axis, offset = integer("seq_axis", seq_axis), integer("offset", offset)
     axis = seq_axis + array.ndim if seq_axis < 0 else seq_axis

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from fastpe._errors import refused
+from fastpe._errors import a_type, refused
 from fastpe._extras import needed
 from fastpe._rotary.embedding import RotaryEmbedding
 from fastpe._rotary.scaling import Scaling
@@ -212,7 +212,7 @@ def _shown(encoding: PositionalEncoding, rows: int) -> npt.NDArray[np.int64]:
 def _axes(ax: Axes | None, drawn: Any, name: str = "encoding", kind: type = PositionalEncoding) -> Axes:
     """The axes to draw into, once what is to be drawn is what it should be."""
     if not isinstance(drawn, kind):
-        raise refused(TypeError, name, f"is a {type(drawn).__name__}", f"a fastpe.{kind.__name__}", "make one")
+        raise refused(TypeError, name, f"is {a_type(drawn)}", f"a fastpe.{kind.__name__}", "make one")
     if ax is not None:
         return ax
     with needed("fastpe.plotting", "matplotlib"):

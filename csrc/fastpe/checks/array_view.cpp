@@ -120,12 +120,12 @@ void require_writable(const ArrayView& array, const char* instead) {
   require_readable(array);
   if (!array.is_writable) {
     refuse_value(array.name, {"is read-only"}, {"a writable array"},
-                 {instead == nullptr ? "" : joined({"use ", instead, " with an array of your own, or "}), "pass ",
-                  in_code(array.name), ".copy() and keep that array (np.load: mmap_mode='r+')"});
+                 {instead == nullptr ? "" : joined({"use ", instead, " with an array of your own, or "}),
+                  "pass a copy of ", in_code(array.name), " and keep that array (np.load: mmap_mode='r+')"});
   }
   if (array.is_contiguous || is_nested(array)) return;
   refuse_value(array.name, {"has elements that share memory (a broadcast or overlapping view)"},
-               {"every element to be its own"}, {"pass ", in_code(array.name), ".copy() and keep that array"});
+               {"every element to be its own"}, {"pass a copy of ", in_code(array.name), " and keep that array"});
 }
 
 bool is_same_memory(const ArrayView& a, const ArrayView& b) {

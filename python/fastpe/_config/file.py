@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from fastpe._errors import refused
+from fastpe._errors import a_type, refused
 
 Json = Mapping[str, Any]
 Path = tuple[str | int, ...]
@@ -46,7 +46,7 @@ def load(config: Json | str | os.PathLike[str]) -> Json:
         _require_json(config)
         return config
     if not isinstance(config, (str, os.PathLike)):
-        raise refused(TypeError, "config", f"is a {type(config).__name__}", _what, _hint(config))
+        raise refused(TypeError, "config", f"is {a_type(config)}", _what, _hint(config))
     if isinstance(config, str) and config.lstrip().startswith("{"):
         raise refused(ValueError, "config", "is JSON", _what, "give json.loads(config)")
     name = os.fspath(config)
@@ -76,7 +76,7 @@ def load(config: Json | str | os.PathLike[str]) -> Json:
                     found, remedy = f"is {name!r}, which is not a config.json", why
             raise refused(ValueError, "config", found, remedy=remedy) from None
     if not isinstance(loaded, dict):
-        raise refused(TypeError, "config", f"is {name!r}, which has a {type(loaded).__name__}", "a JSON object")
+        raise refused(TypeError, "config", f"is {name!r}, which has {a_type(loaded)}", "a JSON object")
     _require_json(loaded)
     return loaded
 
@@ -92,7 +92,7 @@ def _require_json(config: Json) -> None:
         for path, value in inside:
             if hasattr(value, "__array__"):
                 what = "what a config.json has: numbers, texts, lists and mappings"
-                raise refused(TypeError, path_text(path), f"is a {type(value).__name__}", what, "give its .tolist()")
+                raise refused(TypeError, path_text(path), f"is {a_type(value)}", what, "give its .tolist()")
         if not inside:
             return
         if len(inside) > _most_containers:

@@ -141,7 +141,10 @@ def integer_array(name: str, value: Any, *shapes: tuple[int | None, ...], expect
     if array.shape == (0,) and all(len(shape) > 1 for shape in shapes):
         array = array.reshape(0, *(length or 0 for length in shapes[0][1:]))  # an empty list
     if array.dtype.kind not in kinds and array.size:
-        raise refused(TypeError, name, f"has dtype {array.dtype}", "integers" if kinds == "iu" else "numbers")
+        expected, remedy = "numbers", ""
+        if kinds == "iu":
+            expected, remedy = "integers", "convert it to int64 first, if all numbers are whole"
+        raise refused(TypeError, name, f"has dtype {array.dtype}", expected, remedy)
     if not any(_fits(shape, array.shape) for shape in shapes):
         missing = [shape[1:] for shape in shapes if len(shape) == array.ndim + 1 and _fits(shape[1:], array.shape)]
         remedy = f"pass [{name}]" if missing else ""

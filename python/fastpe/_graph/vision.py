@@ -102,7 +102,8 @@ def vision_inputs(
         if value is None and name in wanted:
             raise refused(TypeError, name, "is missing", f"{_meanings[name]}, for model {model.name!r}")
         if value is not None and name not in wanted:
-            raise refused(ValueError, name, "was given", f"{' and '.join(wanted)} for model {model.name!r}")
+            expected = f"only {' and '.join(wanted)} for model {model.name!r}"
+            raise refused(ValueError, name, "was given", expected, "leave it out")
     if "fractions" in model.row:
         return delivered(_of_sizes(model, target_sizes), dtype, out)
     return delivered(_of_grids(model, grid_thw, merge_sizes), dtype, out)

@@ -109,7 +109,7 @@ def resize_table(
         remedy = conversion(learned, "table", "float32")
         raise refused(TypeError, "table", f"has dtype {learned.dtype}", "float16, bfloat16, float32 or float64", remedy)
     if learned.ndim not in (2, 3) or learned.shape[:-2] not in ((), (1,)):
-        remedy = "reshape a grid [height, width, D] to [height * width, D]"
+        remedy = "reshape a grid [height, width, D] to [height * width, D], or pass table.reshape(D, -1).T of [1, D, height, width]"
         raise refused(ValueError, "table", f"has shape {list(learned.shape)}", "[N, D] or [1, N, D]", remedy)
     rows, width = learned.shape[-2:]
     trained = _trained_shape(trained_shape, rows, class_tokens, len(grid))

@@ -12,7 +12,7 @@ import numpy as np
 
 from fastpe import _core
 from fastpe._arrays import ArrayLike
-from fastpe._errors import refused
+from fastpe._errors import a_type, refused
 from fastpe._identify import encodings, rotary
 from fastpe._identify.answer import Array, Identification, nonzero
 from fastpe._identify.numbers import stored_as
@@ -103,9 +103,7 @@ def _checked(name: str, table: Any) -> Array:
     if array.dtype == _saved_bfloat16:
         array = (np.ascontiguousarray(array).view("<u2").astype(np.uint32) << 16).view(np.float32)
     if array.dtype.kind not in "fiubc" and array.dtype.name != "bfloat16":
-        raise refused(
-            TypeError, name, f"is a {type(table).__name__}", "an array of numbers", "read a file with numpy.load"
-        )
+        raise refused(TypeError, name, f"is {a_type(table)}", "an array of numbers", "read a file with numpy.load")
     if array.ndim < 2 or 0 in array.shape:
         raise refused(ValueError, name, f"has shape {list(array.shape)}", "[L, d_model]: one row for each position")
     dtype = np.result_type(array, np.float32)
