@@ -16,6 +16,7 @@ import numpy as np
 
 import fastpe
 from fastpe._arguments import shown
+from fastpe._config.masks import masks_of
 from fastpe._config.model import ModelConfig
 from fastpe._config.rows import is_rotated_model, other_file, refusal, use_of
 from fastpe._config.tables import row_of, table
@@ -44,6 +45,9 @@ _placeholders = {
     "feature_lens": "frames of each clip",
     "rope_deltas": "of the call for the prompt",
     "past": "tokens that each row has had",
+    "cached": "the number of keys before these tokens",
+    "queries": "the number of these tokens, 1 in a step of decoding",
+    "valid": "True or 1 for keys that are not padding, [B, cached + queries]: the attention_mask of a tokenizer",
 }
 
 
@@ -77,7 +81,7 @@ class Report(NamedTuple):
                 lines += [f"  {need:11}{says}", *(f"{'':13}{call}" for call in calls)]
         if self.not_known:
             lines += ["", "not known", *(f"  {each}" for each in self.not_known)]
-        words = {word for each in self.needs for call in each.calls for word in re.findall(r"\w+", call)}
+        words = {word for each in self.needs for call in each.calls for word in re.findall(r"\w+\b(?! ?=)", call)}
         used = [f"  {word}: {what}" for word, what in _placeholders.items() if word in words]
         return "\n".join(lines + (["", "where", *used] if used else []))
 
@@ -193,6 +197,7 @@ class _Writer:
             result = "cos, sin" if rope.form in ("halves", "tile", "repeat") else "table"
             says = "in the form of the model's own module; engines want others, see rope.tables"
             self._add(title, "tables", says, f'{result} = rope.tables(positions, form="{rope.form}")')
+        self._masks(part, title)
         if row.reorders:
             self._add(
                 title, "order", "transformers leaves each pair half of the width apart; rotate_ leaves it in its place"
@@ -204,6 +209,42 @@ class _Writer:
             if "temperature" in row.query_scale:
                 says, layer = f"{says}, in layers that are not rotated", ", layer=3"
             self._add(title, "scores", says, f"factors = fastpe.query_scale({name}, positions{layer})")
+
+    def _masks(self, part: ModelConfig, title: str) -> None:
+        """Which keys each kind of layer lets a query see."""
+        try:
+            layers, groups = masks_of(part), self._groups()
+        except (TypeError, ValueError) as error:
+            self._not_known.append(f"{title}, mask: {error}")
+            return
+        kinds: dict[str, list[int]] = {}
+        for at, given in enumerate(layers):
+            if given is not None:
+                cached = {"past": "cached"} if given["causal"] else {}
+                named = {**given, **cached, "valid": "valid", **({"groups": "groups"} if groups else {})}
+                kinds.setdefault(", ".join(f"{name}={value}" for name, value in named.items()), []).append(at)
+        for arguments, numbers in kinds.items():
+            which = "all layers" if len(kinds) == 1 and len(numbers) == len(layers) else f"layers {_ranges(numbers)}"
+            says = f"{which}: which keys queries see{', the tokens of an image each other' if groups else ''}"
+            self._add(title, "mask", says, *groups, f"mask = fastpe.attention_mask(queries, {arguments})")
+            groups = []
+
+    def _groups(self) -> list[str]:
+        """The statements that number the images of a prompt, where their tokens see each other."""
+        config, data = self.config, table()["masks"]
+        if config._known_type in data["own"]:
+            raise wrong(
+                config._at("model_type"),
+                f"is {config.model_type!r}",
+                remedy="its own code says which keys a query sees",
+            )
+        if config._known_type not in data["images"]:
+            return []
+        keys = data["images"][config._known_type]
+        key = next((key for key in keys if config._json.get(key) is not None), keys[0])
+        token = read_size(config._value(key))
+        numbered = "np.where(image, np.cumsum(np.diff(image, axis=-1, prepend=False) & image, axis=-1) - 1, -1)"
+        return [f"image = input_ids == {token}", f"groups = {numbered}"]
 
     def _layers(self, name: str, arguments: str) -> Any:
         """The embedding of each layer, or the error of both calls; of one layer for all where their number is missing."""
@@ -290,13 +331,28 @@ class _Writer:
             inputs = _quiet(call, self.config, **names)
             if inputs:
                 says = ", ".join(f"{name} {_shape(value)}" for name, value in inputs.items())
-                self._add(title, "inputs", f"of an exported graph, here for 16 x 16 patches: {says}", call)
+                self._add(
+                    title, "inputs", f"of an exported graph, here for 16 x 16 patches: {says}", f"inputs = {call}"
+                )
+                self._encoder_masks(part, title, [name for name in inputs if re.fullmatch("cu_.*seqlens", name)])
                 break
         self._layout(part, title, "config")
         if not any(each.part == title for each in self._needs) and (use := use_of(part._known_type or "", part._json)):
             self._use(part, title, use)
         if not any(each.part == title for each in self._needs):
             self._not_known.append(f"images: {refusal(part, 'layout')}")
+
+    def _encoder_masks(self, part: ModelConfig, title: str, boundaries: list[str]) -> None:
+        """Where the sequences of an encoder's layers begin, as masks."""
+        key, alone = "fullatt_block_indexes", len(boundaries) == 1
+        full: Any = part._json.get(key)
+        if not alone and not (isinstance(full, list) and full and all(type(at) is int for at in full)):
+            self._not_known.append(f"{title}, mask: {part._place(key)} has no layers that see whole images")
+            return
+        for name in boundaries:
+            which = "all layers" if alone else "the other layers" if "window" in name else f"layers {_ranges(full)}"
+            call = f'mask = fastpe.attention_mask(int(inputs["{name}"][-1]), causal=False, cu_seqlens=inputs["{name}"])'
+            self._add(title, "mask", f"{which}: which patches see each other", call)
 
     def _layout(self, part: ModelConfig, title: str, name: str) -> None:
         """The layout of a rotation by several coordinates."""

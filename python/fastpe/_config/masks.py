@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Which keys each layer of a language model lets a query see, as arguments of `attention_mask`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fastpe._config.layer_types import has_types, layer_types, number_of_layers
+from fastpe._config.model import ModelConfig
+from fastpe._config.rope import entries_of
+from fastpe._config.tables import row_of, table
+from fastpe._config.values import Value, read_size, wrong
+
+_full, _sliding = "full_attention", "sliding_attention"
+_rules = ("full", "encoder", "layer_types", "window", "use_sliding_window")
+_llama4_chunk = 8192
+# Of a type of layers, the argument that limits what is seen, and the key that has it.
+_limits = {
+    _full: ("", ""),
+    _sliding: ("window", "sliding_window"),
+    "chunked_attention": ("chunk", "attention_chunk_size"),
+}
+
+
+def masks_of(part: ModelConfig) -> list[dict[str, Any] | None]:
+    """The arguments of each layer, or of one for all; None for a layer that has no scores."""
+    name, config, data = part._known_type or "", part._json, table()["masks"]
+    rule = next((rule for rule in _rules if name in data[rule]), "")
+    if not rule:
+        raise wrong(
+            part._at("model_type"), f"is {part.model_type!r}", remedy="its own code says which keys a query sees"
+        )
+    if config.get("use_bidirectional_attention"):
+        raise wrong(
+            part._at("use_bidirectional_attention"), "is given", remedy="its own code says which keys a query sees"
+        )
+    count, kinds = number_of_layers(part, row_of(name)) or 1, []
+    window, first = (*data[rule][name], None)[:2] if rule in _rules[2:] else (None, None)
+    window = config.get("sliding_window", window)
+    if rule == "encoder":
+        return [{"causal": False}] * count
+    if rule == "layer_types" or (rule == "use_sliding_window" and has_types(part)):
+        kinds = [layer.name for layer in layer_types(part, row_of(name), entries_of(part, row_of(name), []))]
+    elif rule == "window" and window is not None:
+        kinds = [_sliding] * count
+    elif rule == "use_sliding_window" and config.get("use_sliding_window") and window is not None:
+        if first is None:
+            raise wrong(
+                part._at("use_sliding_window"), "is true", remedy="its own code says which layers have a window"
+            )
+        first = config.get("max_window_layers", first) if first else 0
+        kinds = [_full if at < first else _sliding for at in range(count)]
+    return [_limited(part, kind, window) for kind in kinds or [_full] * count]
+
+
+def _limited(part: ModelConfig, kind: str, window: Any) -> dict[str, Any] | None:
+    """The arguments of a layer of this type."""
+    if kind in table()["unrotated_layers"]:
+        return None
+    if kind not in _limits:
+        raise wrong(part._at("layer_types"), f"has {kind!r}", remedy="its own code says which keys a query sees there")
+    argument, key = _limits[kind]
+    if not argument:
+        return {"causal": True}
+    found = window if key == "sliding_window" else part._json.get(key, _llama4_chunk)
+    return {"causal": True, argument: read_size(Value(found, part._at(key)))}
