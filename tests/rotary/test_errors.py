@@ -216,6 +216,7 @@ TAKEN = [
     "rope.shift_(x, by=[[2**53], [-(2**53)]])",
     "rope.tables(3, offset=[0, 2**53 - 2])",
     "rope.tables(np.zeros((1,) * 8))",
+    "rope.tables(3, form='complex', out=np.ones((3, 2), complex))",
     "several.rotate_(x, positions=np.zeros((2, 3, 2)))",
     "several.rotate_(q, k[:1], positions=np.zeros((3, 2)))",
     "several.shift_(x, by=[1, 2**53])",
