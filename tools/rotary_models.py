@@ -192,7 +192,7 @@ def layer_rule(kind: type) -> dict[str, Any] | None:
     if not all(lists):
         return {} if lists == [None] * 3 else None
     longest = lists[-1] or []
-    first, *rest = sorted({*longest}, key=lambda name: -longest.count(name))
+    first, *rest = sorted(dict.fromkeys(longest), key=lambda name: -longest.count(name))
     if not rest:
         return {} if first == "full_attention" else {"cycle": [first]}
     for every, at, also in itertools.product(range(2, 9), range(-1, 7), ([], [-1], [0], [0, 1], [0, 1, -1])):
@@ -265,7 +265,9 @@ def text_part(kind: type) -> list[str] | None:
 def row(rotary: Rotary) -> dict[str, Any]:
     """What can be measured of a model; of its layers, where there is a rule."""
     config = made(rotary.config)
-    rope = dict(config.rope_parameters)
+    types = getattr(config, "layer_types", None) or []
+    # transformers goes through a set of the types, whose order is another one in each process.
+    rope = dict(sorted(config.rope_parameters.items(), key=lambda item: [*types, item[0]].index(item[0])))
     nested = {name: value for name, value in rope.items() if isinstance(value, dict) or value is None}
     layer_types = [name for name, value in nested.items() if value is not None] or [None]
     first = layer_types[0]
