@@ -82,6 +82,26 @@ rope = new_rope()
     assert float(run_script(script, str(threads))) < 0.2 * threads
 
 
+def test_ctrl_c_of_a_mask(run_script: Callable[..., str]) -> None:
+    """It is written by Python, row by row: what it leaves is the first rows of the mask."""
+    script = """
+import signal, time
+import numpy as np, fastpe
+signal.signal(signal.SIGPROF, signal.default_int_handler)
+out = np.full((14_000, 14_000), 7, np.float32)
+for delay in (0.02, 0.01, 0.005, 0.002):
+    sent = time.process_time() + delay
+    signal.setitimer(signal.ITIMER_PROF, delay)
+    try:
+        fastpe.attention_mask(14_000, causal=True, window=9, dtype=np.float32, out=out)
+    except KeyboardInterrupt:
+        print(time.process_time() - sent)
+        break
+assert out[-1, 0] == 7
+"""
+    assert float(run_script(script)) < 0.2
+
+
 def test_sigterm_ends_the_process() -> None:
     script = """
 import numpy as np, fastpe

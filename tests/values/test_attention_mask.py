@@ -103,6 +103,26 @@ def test_out_and_dtypes(dtype: Any) -> None:
     assert (fastpe.attention_mask(1, causal=True, valid=[0], dtype=dtype) == hides).all()  # finite
 
 
+def test_out_may_be_what_says_which_keys_are_valid() -> None:
+    """The masks of its arguments are read before the first write."""
+    random = np.random.default_rng(3)
+    out = random.random((2, 1, 6, 6)) < 0.6
+    valid, expected = out[:, 0, 2], fastpe.attention_mask(6, causal=True, valid=out[:, 0, 2].copy())
+    assert fastpe.attention_mask(6, causal=True, valid=valid, out=out) is out
+    assert np.array_equal(out, expected)
+    floats = random.integers(0, 2, (2, 1, 6, 24), np.uint8).view(np.float32)
+    inside = floats.view(np.bool_)[:, 0, 1, ::4]
+    assert 0 < inside.sum() < inside.size
+    expected = fastpe.attention_mask(6, causal=True, valid=inside.copy(), dtype=np.float32)
+    assert np.array_equal(fastpe.attention_mask(6, causal=True, valid=inside, dtype=None, out=floats), expected)
+
+
+@pytest.mark.parametrize("given", [{"dtype": int}, {"dtype": "no"}, {"dtype": None, "out": np.zeros((3, 3), int)}])
+def test_an_error_about_the_dtype_lists_all_that_are_taken(given: dict[str, Any]) -> None:
+    with pytest.raises(TypeError, match="expected bool, float32, float64, float16 or bfloat16"):
+        fastpe.attention_mask(3, causal=True, **given)
+
+
 REFUSED: Refused = {
     (ValueError, "seq_len"): ["mask(-1, causal=True)"],
     (TypeError, "seq_len"): ["mask(1.5, causal=True)"],

@@ -14,6 +14,7 @@ from fastpe._arrays import ArrayLike, WritableArray, returned
 from fastpe._errors import refused
 
 _Integers = npt.NDArray[np.int64]
+_most_bytes = 1 << 24
 
 
 @names_keywords
@@ -116,7 +117,8 @@ def attention_mask(
     if len({*batches}) > 1:
         raise refused(ValueError, "groups", f"has {batches[1]} rows", f"{batches[0]}, as valid has")
     shape = (batches[0], 1, length, keys) if batches else (length, keys)
-    result, seen = _hidden(out, dtype, shape)
+    result, seen, hidden = _empty(out, dtype, shape)
+    rows_at_once = max(1, _most_bytes // max(1, keys * result.itemsize))  # Python answers signals between them
 
     shared = (
         None if chunk is not None and mask is not None else _spans(length, before, causal, window, chunk, starts, 0)
@@ -127,8 +129,10 @@ def attention_mask(
         if spans is None:
             first_valid = int(np.argmax(its_mask)) if its_mask is not None and its_mask.any() else 0
             spans = _spans(length, before, causal, window, chunk, starts, first_valid)
-        values = None if its_mask is None else np.where(its_mask, seen, _lowest(rows.dtype)).astype(rows.dtype)
-        for row, first, last in zip(rows, spans.first.tolist(), spans.last.tolist(), strict=True):
+        values = None if its_mask is None else np.where(its_mask, seen, hidden).astype(rows.dtype)
+        for i, (row, first, last) in enumerate(zip(rows, spans.first.tolist(), spans.last.tolist(), strict=True)):
+            if i % rows_at_once == 0:
+                rows[i : i + rows_at_once] = hidden
             row[first:last] = seen if values is None else values[first:last]
         if its_members is not None:
             _show_groups(rows, its_members, before, spans, seen, its_mask)
@@ -208,26 +212,29 @@ def _starts(cu_seqlens: ArrayLike, length: int) -> _Integers:
 
 
 def _lowest(dtype: np.dtype[Any]) -> Any:
-    """What hides a key: False, or the lowest finite number."""
-    if dtype.name == "bfloat16":
-        return np.array(0xFF7F, np.uint16).view(dtype)[()]
-    return False if dtype == np.bool_ else np.finfo(dtype).min
+    """The lowest finite number."""
+    return np.array(0xFF7F, np.uint16).view(dtype)[()] if dtype.name == "bfloat16" else np.finfo(dtype).min
 
 
-def _hidden(
+def _empty(
     out: WritableArray | None, dtype: npt.DTypeLike | None, shape: tuple[int, ...]
-) -> tuple[npt.NDArray[Any], Any]:
-    """The result, in which no key is visible yet, and the element of a visible one."""
+) -> tuple[npt.NDArray[Any], Any, Any]:
+    """The result, and the elements of keys that are visible and hidden."""
     try:
         is_bool = (getattr(out, "dtype", np.bool_) if dtype is None else np.dtype(dtype)) == np.bool_
     except TypeError:
         is_bool = False  # the core says what is wrong with it
     if not is_bool:
-        result: npt.NDArray[Any] = _core.output(out, dtype, shape)
-        result.fill(_lowest(result.dtype))
-        return result, result.dtype.type(0)
+        try:
+            result: npt.NDArray[Any] = _core.output(out, dtype, shape)
+        except TypeError as error:
+            fields = getattr(error, "_fields", {})
+            if "bfloat16" not in fields.get("expected", ""):
+                raise
+            raise refused(TypeError, **{**fields, "expected": f"bool, {fields['expected']}", "remedy": ""}) from None
+        return result, result.dtype.type(0), _lowest(result.dtype)
     if out is None:
-        return np.zeros(shape, np.bool_), True
+        return np.empty(shape, np.bool_), True, False
     result = _core.array(out, "out", in_place=True)
     if result.dtype != np.bool_:
         raise refused(TypeError, "out", f"has dtype {result.dtype}", "bool", f"give dtype=np.{result.dtype}")
@@ -235,5 +242,4 @@ def _hidden(
         raise refused(ValueError, "out", f"has shape {list(result.shape)}", f"exactly {list(shape)}")
     if not result.flags.writeable:
         raise refused(ValueError, "out", "is read-only", "a writable array")
-    result.fill(False)
-    return result, True
+    return result, True, False
