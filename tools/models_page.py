@@ -111,7 +111,7 @@ def learned() -> Iterator[str]:
 
 
 def written() -> Iterator[tuple[str, str]]:
-    """The pages with the tables, and with the number of model types."""
+    """The pages with the tables, and with the number of model types, by their paths from docs/."""
     page = (ROOT / "docs" / "models.md").read_text(encoding="utf-8")
     for head, lines in HEADS.items():
         before, after = page.split(f"{head}\n", 1)
@@ -120,5 +120,8 @@ def written() -> Iterator[tuple[str, str]]:
         cells = [[cell.strip() for cell in line.strip("|").split(" |")] for line in old]
         page = f"{before}{head}\n" + "\n".join([rule, *lines(cells), *rest[len(old) :]])
     yield "models.md", page
-    rotary = (ROOT / "docs" / "rotary.md").read_text(encoding="utf-8")
-    yield "rotary.md", re.sub(r"\d+ model types", f"{len(table()['models'])} model types", rotary)
+    count = len(table()["models"])
+    for name in ("rotary.md", "../README.md", "../CHANGELOG.md"):
+        text = (ROOT / "docs" / name).read_text(encoding="utf-8")
+        text = re.sub(r"\d+ model types,", f"{count} model types,", text)
+        yield name, re.sub(r"over \d+ (?=models?\b)", f"over {count // 50 * 50} ", text)

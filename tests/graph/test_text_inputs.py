@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import fastpe
-from fastpe._graph.model import models
+from fastpe._config.tables import graphs
 
 from ..oracles.refusals import Refused, check_refused, each, rows
 
@@ -260,7 +260,7 @@ def test_models_that_count_tokens(tokens: Any, given: Any, expected: Any) -> Non
     ],
 )
 def test_other_rules_of_text(config: Any, given: Any, expected: Any) -> None:
-    """tools/token_positions.py measures which models have which."""
+    """tools/measure_models.py measures which models have which."""
     tokens = np.array([[1, 7, 1, 9]])
     found = fastpe.text_inputs(config, tokens, **given)
     assert found["position_ids"].tolist() == expected
@@ -269,7 +269,7 @@ def test_other_rules_of_text(config: Any, given: Any, expected: Any) -> None:
 
 
 @pytest.mark.parametrize("rows_of", [1, 3])
-@pytest.mark.parametrize("folder", [name for name, kinds in models().items() if "text" in kinds] + ["llama", "bert"])
+@pytest.mark.parametrize("folder", [name for name, kinds in graphs().items() if "text" in kinds] + ["llama", "bert"])
 def test_the_next_token(folder: str, rows_of: int) -> None:
     """By a route of its own, which gives what a mask of all tokens gives, for numbers and arrays of every form."""
     config = fastpe.ModelConfig(config_of(folder, {"video_start_token_id": 7, "video_end_token_id": 6}))

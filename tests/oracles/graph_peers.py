@@ -13,11 +13,13 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 
-from fastpe._graph.model import models
+from fastpe._config.tables import graphs
 
 OMNI = ("qwen2_5_omni", "qwen3_omni_moe")
 WITH_LINE_ENDS = ("hunyuan_vl", "hy_v4_vl")
 IMAGES_ONLY = ("glm_image", "hunyuan_vl")
+# Those whose videos are images among text.
+IN_FRAMES = [name for name, row in graphs().items() if row.get("text", {}).get("grid") == "frames"]
 
 
 def folders_with(pattern: str) -> list[str]:
@@ -72,17 +74,16 @@ class Peer(NamedTuple):
 
 
 @functools.cache
-def peer(folder: str, *, own_tokens: bool = True) -> Peer:
-    """Its own special tokens, or those of `TOKENS`."""
-    torch = pytest.importorskip("torch")
-    module = importlib.import_module(f"transformers.models.{folder}.modeling_{folder}")
+def peer(folder: str, *, own_tokens: bool = True, of: str = "") -> Peer:
+    """Its own special tokens, or those of `TOKENS`; `of` is the folder of another model, which may count as this one does."""
+    torch, of = pytest.importorskip("torch"), of or folder
+    module = importlib.import_module(f"transformers.models.{of}.modeling_{of}")
     needed = ("get_rope_index", "compute_3d_position_ids")
     classes = [each for each in vars(module).values() if inspect.isclass(each) and "Talker" not in each.__name__]
     owner: Any = next(each for each in classes if all(hasattr(each, name) for name in needed))
-    configuration = importlib.import_module(f"transformers.models.{folder}.configuration_{folder}")
-    suffix = "ThinkerConfig" if folder in OMNI else "Config"
+    configuration = importlib.import_module(f"transformers.models.{of}.configuration_{of}")
     kinds = {each.model_type: each for each in vars(configuration).values() if hasattr(each, "model_type")}
-    config = kinds[f"{folder}_thinker" if suffix == "ThinkerConfig" else folder]()
+    config = kinds[f"{of}_thinker" if folder in OMNI else of]()
     if folder == "minicpmv4_7":
         names = ("image_token_id", "video_token_id", "image_start_id", "image_end_id", "slice_start_id", "slice_end_id")
         for token, name in enumerate((*names, "newline_id"), start=2000):
@@ -151,10 +152,17 @@ def minicpm_image(rng: Any, config: Any, token: int, grids: list[Any]) -> list[i
 
 
 def drawn(
-    folder: str, rng: Any, *, videos: bool = True, padding: str = "", own_tokens: bool = True, sizes: Sizes = LARGE
+    folder: str,
+    rng: Any,
+    *,
+    videos: bool = True,
+    padding: str = "",
+    own_tokens: bool = True,
+    sizes: Sizes = LARGE,
+    of: str = "",
 ) -> Prompt:
     """A batch of prompts among images and videos."""
-    config = peer(folder, own_tokens=own_tokens).config
+    config = peer(folder, own_tokens=own_tokens, of=of).config
     audio_in_video = folder in OMNI and bool(rng.integers(2))
     grids: dict[str, list[Any]] = {"image": [], "video": []}
     seconds, audio, rows, per_row = [], [], [], []
@@ -193,7 +201,7 @@ def drawn(
                             inner = interleaved(folder, config, grids[kind][-1], seconds[-1], length)
                             inner = [config.audio_start_token_id, *inner, 998]
                     tokens += [config.vision_start_token_id, *inner, 997]
-                elif kind == "video" and models()[folder]["text"].get("grid") == "frames":
+                elif kind == "video" and folder in IN_FRAMES:
                     marks: list[Any] = [getattr(config, f"video_{end}_token_id", None) for end in ("start", "end")]
                     token = config.image_token_id if marks[0] else token
                     frames = [[*text(rng), *[token] * (height * width // 4)] for _ in range(times)]
@@ -219,9 +227,11 @@ def drawn(
     return Prompt(batch, mask, arguments, np.array(audio), audio_in_video, np.array(per_row))
 
 
-def rope_index(folder: str, prompt: Prompt, token_types: Any, *, own_tokens: bool = True) -> tuple[Any, Any]:
+def rope_index(
+    folder: str, prompt: Prompt, token_types: Any, *, own_tokens: bool = True, of: str = ""
+) -> tuple[Any, Any]:
     """What transformers gives, [coordinates, B, L] and [B]."""
-    torch, model = pytest.importorskip("torch"), peer(folder, own_tokens=own_tokens).model
+    torch, model = pytest.importorskip("torch"), peer(folder, own_tokens=own_tokens, of=of).model
     given = {name: torch.from_numpy(value) for name, value in prompt.grids.items()}
     seconds = given.pop("second_per_grid", None)
     arguments: dict[str, Any] = {"attention_mask": torch.from_numpy(prompt.mask), **given}

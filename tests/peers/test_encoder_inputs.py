@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import fastpe
-from fastpe._graph.model import models
+from fastpe._config.tables import graphs
 
 from ..oracles.examples import example
 from ..oracles.graph_peers import (
@@ -45,9 +45,9 @@ AUDIO = folders_with(r"def get_audio_cu_seqlens\b")
 
 
 def test_every_encoder_has_a_row() -> None:
-    rows = {kind: {name for name, kinds in models().items() if kind in kinds} for kind in ("vision", "audio")}
+    rows = {kind: {name for name, kinds in graphs().items() if kind in kinds} for kind in ("vision", "audio")}
     # These have the encoders of other folders.
-    rows["vision"] -= {"cosmos3_omni", "glm46v", "glmga"}
+    rows["vision"] -= {"cosmos3_omni", "glm46v", "glmga", "hyperclovax_vision_v2"}
     assert rows["vision"] - {*PADDED, "minicpmv", "minicpmo"} == {*VISION} - {"step3p7"}
     assert rows["audio"] == {*AUDIO}
 
@@ -73,13 +73,13 @@ def dense(inputs: dict[str, Any], side: int) -> Any:
 
 
 def numbers_of(folder: str, config: Any) -> dict[str, Any]:
-    return {name: getattr(config, name) for name in models()[folder]["vision"]["config"]}
+    return {name: getattr(config, name) for name in graphs()[folder]["vision"]["config"]}
 
 
 @pytest.mark.parametrize("changed", [False, pytest.param(True, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("folder", [each for each in VISION if each not in NOT_PREPARED])
 def test_vision(folder: str, changed: bool) -> None:
-    row = models()[folder]["vision"]
+    row = graphs()[folder]["vision"]
     packed, per_image = "fractions" in row, row.get("merge") == "merge_sizes"
     # Numbers that must be equal to those.
     also = {"pos_emb_width": "pos_emb_height" in row["config"], "adapter_merge_size": folder == "dots3_note"}
@@ -121,8 +121,8 @@ def test_vision(folder: str, changed: bool) -> None:
 @pytest.mark.parametrize("changes", [{}, {"n_window": 40, "n_window_infer": 400}, {"n_window": 25}], ids=str)
 @pytest.mark.parametrize("folder", AUDIO)
 def test_audio(folder: str, changes: dict[str, int]) -> None:
-    masked, rng = bool(models()[folder]["audio"].get("masked")), np.random.default_rng(1)
-    known = tuple((key, each) for key, each in changes.items() if key in models()[folder]["audio"]["config"])
+    masked, rng = bool(graphs()[folder]["audio"].get("masked")), np.random.default_rng(1)
+    known = tuple((key, each) for key, each in changes.items() if key in graphs()[folder]["audio"]["config"])
     model = encoder(folder, "input_features_mask" if masked else "feature_lens", known)
     for _ in range(20):
         lengths = rng.integers(1, 3000, rng.integers(1, 6))
@@ -132,7 +132,7 @@ def test_audio(folder: str, changes: dict[str, int]) -> None:
         if folder == "qwen3_omni_moe":
             expected |= after_convolutions(model, found["chunk_lengths"], lengths)
         check_equal(found, expected)
-    row = models()[folder]["audio"]["config"]
+    row = graphs()[folder]["audio"]["config"]
     assert row == {key: getattr(type(model.config)(), key) for key in row}
 
 

@@ -2,7 +2,7 @@
 """Embeddings of model configurations beside the modules of transformers that those configurations are for.
 
 Run it with ``pytest -m peers tests/peers/test_rotary_configs.py``. If a release of transformers has more models,
-``python tools/rotary_models.py`` shows them.
+``python tools/measure_models.py`` shows them.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ def tool() -> Any:
     pytest.importorskip("torch")
     pytest.importorskip("transformers")
     logging.disable(logging.WARNING)
-    return importlib.import_module("tools.rotary_models")
+    return importlib.import_module("tools.measures.rotation")
 
 
 def made(folder: str, kind: str, config: str, **given: Any) -> tuple[Any, Any, Any]:
@@ -208,8 +208,9 @@ def test_default_configuration(folder: str, kind: str, config: str, layer_type: 
 
 
 def test_every_model_type_is_known() -> None:
-    """A newer release may have types that no table has: ``python tools/rotary_models.py`` measures them."""
-    assert not tool().unknown_types(table())
+    """A newer release may have types that no table has: ``python tools/measure_models.py`` measures them."""
+    kinds = ("models", "parts", "layouts", "told", "sinusoids", "grids", "learned", "without")
+    assert not {*tool().configurations()} - {name for kind in kinds for name in table()[kind]}
 
 
 # Keys of classes that their modules do not read: a file whose value says something else is refused.

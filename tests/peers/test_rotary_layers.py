@@ -130,7 +130,7 @@ def tool() -> Any:
     pytest.importorskip("torch")
     pytest.importorskip("transformers")
     logging.disable(logging.WARNING)
-    return importlib.import_module("tools.rotary_models")
+    return importlib.import_module("tools.measures.rotation")
 
 
 def configured(model_type: str, given: dict[str, Any]) -> tuple[Any, dict[str, Any]]:

@@ -164,7 +164,7 @@ def test_padding_is_not_counted(model_type: str) -> None:
 def test_defaults_and_scales_of_the_classes() -> None:
     """Every key that a row reads has the default of the configuration's class."""
     modeling("whisper")
-    kinds = importlib.import_module("tools.rotary_models").configurations()
+    kinds = importlib.import_module("tools.measures.rotation").configurations()
     for model_type, row in table()["sinusoids"].items():
         config = kinds[model_type]()
         for key, value in row["defaults"].items():
@@ -270,7 +270,7 @@ OTHERS: dict[str, tuple[str, Callable[[Any], dict[str, Any]]]] = {
 def first_rows(model_type: str, **given: Any) -> list[int]:
     """The rows of a learned table that a model of this type looks up first, for tokens or patches."""
     torch = pytest.importorskip("torch")
-    kind = importlib.import_module("tools.rotary_models").configurations()[model_type]
+    kind = importlib.import_module("tools.measures.rotation").configurations()[model_type]
     folder = pathlib.Path(inspect.getfile(kind)).parent
     config = kind(**{key: value for key, value in given.items() if key in kind.__dataclass_fields__})
     for key in {*LAYERS} & {*kind.__dataclass_fields__}:

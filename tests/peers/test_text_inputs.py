@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 import fastpe
-from fastpe._graph.model import models, text_model
+from fastpe._config.tables import graphs
+from fastpe._graph.model import text_model
 from fastpe._graph.tokens import SpecialTokens
 
 from ..oracles.graph_peers import IMAGES_ONLY, Prompt, drawn, folders_with, peer, rope_index
@@ -23,7 +24,7 @@ FOLDERS = folders_with(r"def get_rope_index\b")
 
 
 def test_every_folder_has_a_rule() -> None:
-    rows = {name for name, kinds in models().items() if "text" in kinds}
+    rows = {name for name, kinds in graphs().items() if "text" in kinds}
     assert sorted(rows - {"glmga"}) == FOLDERS  # which has the class of glm46v
 
 

@@ -20,6 +20,7 @@ import pytest
 
 import fastpe
 from fastpe._config.tables import table as _table
+from fastpe._config.tables import written
 
 from ..oracles.configs import rotated_rope
 from ..oracles.refusals import naming
@@ -76,6 +77,7 @@ def test_parts_and_other_names_lead_to_rows() -> None:
         assert part is None or any(part in table[kind] for kind in kinds), part
     assert all(name in table["models"] for name in table["other_names"].values())
     assert not {*table["without"]} & {*table["models"]}
+    assert all(table["sources"].get(kind) for kind in written() if kind != "sources")
 
 
 def test_the_table_is_read_on_first_use() -> None:

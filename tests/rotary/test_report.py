@@ -83,9 +83,9 @@ MODELS: list[tuple[dict[str, Any], str]] = [
     ({"model_type": "deberta-v2", "position_biased_input": False, "position_buckets": 256, "max_relative_positions": -1},
         "model: adds ids"),
     ({"model_type": "musicgen", "decoder": {}}, "text: adds"),
-    ({"model_type": "mamba"}, ""),
+    ({"model_type": "mamba"}, "model: positions"),
     ({"model_type": "vision-encoder-decoder", "encoder": {"model_type": "vit"}, "decoder": {"model_type": "trocr",
-        "use_learned_position_embeddings": False}}, "text: adds"),
+        "use_learned_position_embeddings": False}}, "encoder: positions, text: adds"),
     # diffusers
     ({"_class_name": "FluxTransformer2DModel", "attention_head_dim": 128, "axes_dims_rope": [16, 56, 56]},
         "model: ids rotates"),

@@ -7,7 +7,7 @@ Files list the types in `layer_types`, or follow a rule of the model's class, th
 * {"every", "at", "also", "key", "types"}: the second of two types is that of every n-th layer, from layer `at` on (-1 for
   the n-th), and of the layers in `also`; a key of the file may say n.
 * {"list", "indices", "types"}: a key of the file has the indices of the layers of the second type.
-* {"function"}: what no such rule says, by the name of a function below.
+* {"function"}: what no such rule says by itself, by the name of a function below, or where it is named there.
 """
 
 from __future__ import annotations
@@ -79,17 +79,14 @@ def is_rotated(part: ModelConfig, model: ModelType, name: str) -> bool:
 def _written(part: ModelConfig, model: ModelType, count: int, entries: Json) -> list[str]:
     """The type of each layer, as the file lists them."""
     key = next((name for name in _type_keys if part._json.get(name) is not None), "")
-    names = part._json.get(key) or []
+    names, function = part._json.get(key) or [], model.layer_types.get("function")
     if not isinstance(names, (list, tuple)) or not all(isinstance(name, str) for name in names):
         raise wrong(part._at(key), f"is {shown(names)}", "a list of names", kind=TypeError)
     if not names:
         return []
-    names = list(names)
-    if model.layer_types.get("function") == "dory" and "mlp" in names:  # each layer, and its mlp
+    if function == "dory" and "mlp" in names:  # each layer, and its mlp
         names, count = names[::2], count // 2 if len(names) == count else count
-    if len(names) < count:
-        found = f"has {len(names)} names, and the model has {count} layers"
-        raise wrong(part._at(key), found, "one for each layer")
+    _require_count(part, key, names, count)
     names = [model.layer_types.get("renamed", {}).get(name, name) for name in names[:count]]
     known = {*table()["layer_types"], *table()["unrotated_layers"], *model.layers, *entries}
     for at, name in enumerate(names):
@@ -97,16 +94,19 @@ def _written(part: ModelConfig, model: ModelType, count: int, entries: Json) -> 
             found = f"is {name!r}: whether layers of this type are rotated is not known"
             remedy = "correct it, or use RotaryEmbedding(..) for the layers that are rotated"
             raise wrong(part._at(key, at), found, remedy=remedy)
-    if model.layer_types.get("function") == "gemma4":
-        names[-1] = _full
-    return names
+    return [*names[:-1], _full] if function == "gemma4" else names
+
+
+def _require_count(part: ModelConfig, key: str, values: Any, count: int) -> None:
+    if len(values) < count:
+        raise wrong(part._at(key), f"has {len(values)} entries, and the model has {count} layers", "one for each")
 
 
 def _by_rule(part: ModelConfig, rule: Json, count: int) -> list[Any]:
     """The types that follow from the rule of the model's class."""
     written = part._json.get(rule.get("key", ""))
-    if "function" in rule:
-        return _functions[rule["function"]](part, count)
+    if function := _functions.get(rule.get("function", "")):
+        return function(part, count)
     if "cycle" in rule:
         first, cycle = rule.get("first", []), written or rule["cycle"]
         return [first[at] if at < len(first) else cycle[at % len(cycle)] for at in range(count)]
@@ -136,22 +136,11 @@ def _rotated(part: ModelConfig, rule: Json, count: int) -> Sequence[Any]:
         return _by_rule(part, {**rule, "types": [1, 0]}, count)
     if not isinstance(values, (list, tuple)) or not all(isinstance(value, (int, float)) for value in values):
         raise wrong(part._at(key), f"is {shown(values)}", "a list of numbers", kind=TypeError)
-    if len(values) < count:
-        found = f"has {len(values)} numbers, and the model has {count} layers"
-        raise wrong(part._at(key), found, "one for each layer")
+    _require_count(part, key, values, count)
     return values
 
 
 # What no rule says
-
-
-def _gemma4(part: ModelConfig, count: int) -> list[str]:
-    """Every sixth layer, and the last one, which counts in lists of the file too."""
-    return _by_rule(part, {"every": 6, "also": [-1], "types": [_sliding, _full]}, count)
-
-
-def _dory(part: ModelConfig, count: int) -> list[str]:
-    return _by_rule(part, {"every": 4, "types": [_sliding, _full]}, count)
 
 
 def _deepseek_v4(part: ModelConfig, count: int) -> list[str]:
@@ -192,7 +181,4 @@ def _dense_layers(part: ModelConfig) -> int:
 _functions: dict[str, Callable[[ModelConfig, int], list[str]]] = {
     "cohere2_moe": _cohere2_moe,
     "deepseek_v4": _deepseek_v4,
-    "dory": _dory,
-    "gemma4": _gemma4,
-    "llama4": lambda part, count: [_full] * count,  # by which layers are rotated
 }

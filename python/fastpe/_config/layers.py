@@ -21,7 +21,7 @@ from fastpe._config.model import ModelConfig, model_of, part_of
 from fastpe._config.rope import Rope, entries_of, read_rope, with_mscale
 from fastpe._config.rows import Found, find_model, use_of
 from fastpe._config.unread import refuse_unread
-from fastpe._config.values import Value, read_number, wrong
+from fastpe._config.values import Value, not_read, read_number, wrong
 from fastpe._errors import refused
 from fastpe._rotary.scaling import ScalingOfFile, axes_of, read_rotary_dim, read_scaling
 
@@ -40,7 +40,13 @@ class Model:
         if {"base", "scaling"} <= {*self.given}:
             found = found._replace(part=_without_mapping(found.part, "rotary_dim" in self.given))
         self.found: Found = found
-        _require_rotary(found)
+        for key, allowed in found.model.requires.items():
+            if (value := found.config.get(key, found.model.defaults.get(key))) not in allowed:
+                use = use_of(found.part._known_type or "") or "leave its queries and keys as they are"
+                remedy = f"{use}, or write {json.dumps({key: allowed[0]})} if yours has one"
+                raise wrong(
+                    found.part._at(key), f"is {shown(value)}: this model has no rotary embedding", remedy=remedy
+                )
         self._own = _own_values(found)
         self._has_lists = any(isinstance(found.config.get(key), (list, tuple)) for key in found.model.number_keys)
         self._ropes: dict[Any, Rope] = {}
@@ -51,36 +57,37 @@ class Model:
     def of_type(self, name: str) -> list[LayerType]:
         """The layers of one type; one without an index where the file has none, and the type is known."""
         part, row = self.found.part, self.found.model
-        same = [layer for layer in self.layers if name in (layer.name, row.entries.get(layer.name))]
-        types = [layer.name for layer in self.layers]
+        types = [*dict.fromkeys(layer.name for layer in self.layers)]
         entries = entries_of(part, row, types)
         known = [*dict.fromkeys([*row.layers, *entries, *types])]
         is_said = bool(row.layers or row.layer_types or row.rotated_layers or entries) or has_types(part)
         layer = LayerType(None, name, is_rotated(part, row, name))
-        if layer.is_rotated and "base" not in self.given and (name not in known or not is_said):
-            found, remedy = f"is {name!r}, but nothing in the config distinguishes layers", "leave it out"
-            if is_said:
-                found, remedy = f"is {name!r}", f"give one of {', '.join(map(repr, known))}"
-            raise refused(ValueError, "layer_type", found, remedy=remedy)
+        if layer.is_rotated and "base" not in self.given and not (is_said and name in known):
+            remedy = (
+                f"give one of {', '.join(map(repr, known))}" if is_said else "leave it out: the config has one type"
+            )
+            raise refused(ValueError, "layer_type", f"is {name!r}", remedy=remedy)
+        same = [layer for layer in self.layers if name in (layer.name, row.entries.get(layer.name))]
         return same or [layer._replace(is_rotated=layer.is_rotated and not self._is_null(name))]
 
     def key_of(self, layer: LayerType) -> Any:
         """Equal for layers that are rotated alike."""
-        own = {} if layer.at is None else self._own.get(layer.at, {})
-        return layer.name, repr(own), layer.at if self._has_lists else None
+        return layer.name, repr(self._own.get(layer.at, {})), layer.at if self._has_lists else None
 
     def rope(self, layer: LayerType) -> Rope:
         """The numbers of a layer that is rotated."""
         key = self.key_of(layer)
         if key not in self._ropes:
-            own = {} if layer.at is None else self._own.get(layer.at, {})
-            self._ropes[key] = read_rope(self.found, layer.name, layer.at, own, self.given)
+            self._ropes[key] = read_rope(self.found, layer.name, layer.at, self._own.get(layer.at, {}), self.given)
         return self._ropes[key]
 
-    def refuse_unread(self) -> None:
-        """Refuse the keys that concern rotation, and that no layer that was asked for reads."""
+    def different(self, layers: list[LayerType], seq_len: int | None, mrope: bool) -> dict[Any, dict[str, Any]]:
+        """The arguments of each `RotaryEmbedding` that differs, by the key of its layers."""
+        rotated = {self.key_of(layer): layer for layer in reversed(layers) if layer.is_rotated}
+        made = {key: _arguments(self, layer, seq_len, mrope) for key, layer in rotated.items()}
         if self._ropes:
             refuse_unread(self.found, self.given, [*self._ropes.values()])
+        return made
 
     def _is_null(self, name: str) -> bool:
         """Whether the entry of this type of layers, in the file or in the row, says that they are not rotated."""
@@ -98,43 +105,32 @@ def read_layers(
     if number_of_layers(part, row) is None:
         key = row.names_of("num_hidden_layers")[0]
         raise wrong(part._at(key), "is missing, the number of layers", remedy="write it")
-    rotated = {model.key_of(layer): layer for layer in reversed(model.layers) if layer.is_rotated}
-    different = [_arguments(model, layer, seq_len, mrope) for layer in rotated.values()]
-    model.refuse_unread()
-    places = {key: at for at, key in enumerate(rotated)}
-    return different, [places[model.key_of(layer)] if layer.is_rotated else None for layer in model.layers]
+    made = model.different(model.layers, seq_len, mrope)
+    places = {key: at for at, key in enumerate(made)}
+    return [*made.values()], [places[model.key_of(layer)] if layer.is_rotated else None for layer in model.layers]
 
 
 def read_layer(config: Source, layer_type: str | None, seq_len: int | None, mrope: bool, given: Json) -> dict[str, Any]:
     """The arguments of the `RotaryEmbedding` of all layers, or of those of one type, which are alike."""
     model = Model(config, given)
     chosen = model.layers if layer_type is None else model.of_type(text("layer_type", layer_type))
+    made = [*model.different(chosen, seq_len, mrope).values()]
+    word = "was not given" if layer_type is None else f"is {layer_type!r}"
     rotated = [layer for layer in chosen if layer.is_rotated]
-    different = {model.key_of(layer): layer for layer in reversed(rotated)}
-    made = [_arguments(model, layer, seq_len, mrope) for layer in different.values()]
-    model.refuse_unread()
     if not rotated:
-        found = "was not given, and no layer of this model is rotated"
-        found = found if layer_type is None else f"is {layer_type!r}: these layers are not rotated"
+        found = f"{word}, and {'no layer of this model is' if layer_type is None else 'these layers are not'} rotated"
         raise refused(ValueError, "layer_type", found, remedy="leave their queries and keys as they are")
     if len(rotated) < len(chosen) or any(each != made[0] for each in made):
-        raise _unlike(layer_type, chosen, rotated)
-    return made[0]
-
-
-def _unlike(layer_type: str | None, chosen: list[LayerType], rotated: list[LayerType]) -> Exception:
-    """An error to raise about layers that are not alike."""
-    what = "have rotations of their own"
-    if len(rotated) < len(chosen):
         left = [str(layer.at) for layer in chosen if not layer.is_rotated]
-        what = f"are not all rotated: {', '.join(left[:3])}{', ..' if len(left) > 3 else ''} are not"
-    which = "the layers of this model" if layer_type is None else "layers of this type"
-    remedy = "use RotaryEmbedding.layers_from_config(config), which has an entry for each layer"
-    names = [*dict.fromkeys(layer.name for layer in rotated)]
-    if layer_type is None and len({layer.name for layer in chosen}) > 1:
-        remedy += f", or give layer_type=, one of {', '.join(map(repr, names))}"
-    given = "was not given" if layer_type is None else f"is {layer_type!r}"
-    return refused(ValueError, "layer_type", f"{given}, and {which} {what}", remedy=remedy)
+        what = f"are not all rotated: {', '.join(left[:3])}{', ..' * (len(left) > 3)} are not"
+        which = f"layers of this {'model' if layer_type is None else 'type'}"
+        remedy = "use RotaryEmbedding.layers_from_config(config), which has an entry for each layer"
+        if layer_type is None and len({layer.name for layer in chosen}) > 1:
+            names = dict.fromkeys(layer.name for layer in rotated)
+            remedy += f", or give layer_type=, one of {', '.join(map(repr, names))}"
+        found = f"{word}, and the {which} {what if left else 'have rotations of their own'}"
+        raise refused(ValueError, "layer_type", found, remedy=remedy)
+    return made[0]
 
 
 def _without_mapping(part: ModelConfig, has_width: bool) -> ModelConfig:
@@ -148,31 +144,19 @@ def _without_mapping(part: ModelConfig, has_width: bool) -> ModelConfig:
     return part_of(changed, part._path)
 
 
-def _require_rotary(found: Found) -> None:
-    """Refuse a config that says that the model is not rotated."""
-    for key, allowed in found.model.requires.items():
-        if found.config.get(key, found.model.defaults.get(key)) not in allowed:
-            what = f"is {shown(found.config.get(key))}: this model has no rotary embedding"
-            this = json.dumps({key: allowed[0]})
-            use = use_of(found.part._known_type or "") or "leave its queries and keys as they are"
-            raise wrong(found.part._at(key), what, remedy=f"{use}, or write {this} if yours has one")
-
-
-def _own_values(found: Found) -> dict[int, dict[str, Any]]:
+def _own_values(found: Found) -> dict[int | None, dict[str, Any]]:
     """What the config says of single layers, as transformers 5 writes it, by the layer's number."""
     key = "per_layer_config"
     part, layers = found.part, found.config.get(key) or {}
-    if not isinstance(layers, Mapping) or not all(
-        str(index).isdecimal() and len(str(index)) < 10 and isinstance(values, Mapping)
-        for index, values in layers.items()
-    ):
+    numbers = [str(at).isdecimal() and len(str(at)) < 10 for at in layers] if isinstance(layers, Mapping) else [False]
+    if not all(numbers) or not all(isinstance(values, Mapping) for values in layers.values()):
         raise wrong(part._at(key), f"is {shown(layers)}", "mappings by the layer's number", kind=TypeError)
-    read = {*found.model.width, *found.model.read_keys}
     for at, values in layers.items():
         for name in ("rope_scaling", "rope_parameters"):
             if name in values and values[name] != found.config.get(name):
-                remedy = "give rotary_dim= and base="
-                raise wrong(part._at(key, at, name), f"is {shown(values[name])}", "that of the whole model", remedy)
+                found_there, remedy = f"is {shown(values[name])}", "give rotary_dim= and base="
+                raise wrong(part._at(key, at, name), found_there, "that of the whole model", remedy)
+    read = {*found.model.width, *found.model.read_keys}
     return {int(at): {name: each for name, each in values.items() if name in read} for at, values in layers.items()}
 
 
@@ -182,7 +166,7 @@ def _own_values(found: Found) -> dict[int, dict[str, Any]]:
 def _arguments(model: Model, layer: LayerType, seq_len: int | None, mrope: bool) -> dict[str, Any]:
     """The arguments of the `RotaryEmbedding` of a layer that is rotated."""
     rope = model.rope(layer)
-    row, width = rope.entry.model, rope.width
+    row, width, base, read = rope.entry.model, rope.width, rope.base, rope.scaling
     result: dict[str, Any] = {"rotary_dim": width + width % 2, "interleaved": rope.interleaved, "form": row.form}
     if row.conjugate:
         result["conjugate"] = True
@@ -190,67 +174,55 @@ def _arguments(model: Model, layer: LayerType, seq_len: int | None, mrope: bool)
         result["head_dim"] = rope.head_dim
     if flag("mrope", mrope):
         result["frequency_axes"] = _frequency_axes(rope)
-    base, read = rope.base, rope.scaling
     if "scaling" in model.given:
         found = None if base is None else base.found
         return {**result, "base": found, "scaling": model.given["scaling"], "seq_len": seq_len}
     if rope.multiplies_base and base is not None:
         # Alibaba-NLP/new-impl:modeling.py, NTKScalingRotaryEmbedding, whose tables are at least as long as the scaled length.
-        factor = read.get("factor", Value(None, (*rope.entry.place, "factor")))
+        factor = read.get("factor", rope.entry.inner("factor"))
         times = max(read_number(factor), 1.0)
         base = base._replace(found=base.found * times)
         read = {**read, "rope_type": Value("linear", ()), "factor": factor._replace(found=times ** (2 / width))}
-    if row.longrope == "mscale" and _type_of(read) == "longrope":
+    rope_type = read["rope_type"].found if "rope_type" in read else None
+    if row.longrope == "mscale" and rope_type == "longrope":
         read = with_mscale(read, seq_len)
-    is_plain = [*read] == ["rope_type"] and _type_of(read) == "default"
-    if is_plain and width % 2 == 0:
+    if [*read] == ["rope_type"] and rope_type == "default" and width % 2 == 0:
         return {**result, "base": None if base is None else base.found}
     values = {**read, **({} if base is None else {"rope_theta": base})}
     places = {key: path_text(value.path) for key, value in values.items() if value.path}
     scaling = ScalingOfFile(path_text(rope.entry.place), {key: each.found for key, each in values.items()}, places)
-    if width % 2:
-        return {**result, "frequencies": _odd_frequencies(rope, scaling)}
-    return {**result, "scaling": scaling, "seq_len": seq_len}
-
-
-def _type_of(scaling: dict[str, Value]) -> Any:
-    return scaling["rope_type"].found if "rope_type" in scaling else None
+    if width % 2 == 0:
+        return {**result, "scaling": scaling, "seq_len": seq_len}
+    # base**(-2k / width) for an odd width: every second frequency of the double width.
+    if rope_type not in (None, "default", "linear"):
+        found, expected = f"gives a rotated part of {width} columns", f"an even number for {rope_type!r}"
+        raise wrong(rope.entry.part._at("partial_rotary_factor"), found, expected, "give rotary_dim=")
+    doubled = read_scaling(2 * width, base=None, scaling=scaling, seq_len=None)
+    return {**result, "frequencies": doubled.frequencies(2 * width)[0][::2].tolist()}
 
 
 def _frequency_axes(rope: Rope) -> Any:
     """Which coordinate each frequency belongs to: time 0, height 1, width 2."""
-    model, mapping, place = rope.entry.model, rope.entry.mapping, rope.entry.place
-    if model.mrope is None:
-        found, remedy = "is True, but models of this type have one coordinate", "leave it out"
-        if not model.source:
+    model, entry = rope.entry.model, rope.entry
+    division, default = model.mrope or ("", None)
+    if division in ("", "doubled"):
+        found, remedy = "is True, but models of this type have one coordinate", "leave it out for text"
+        if division:
+            found = "is True, but the partners of a pair have different angles in this model, which is not a rotation"
+        elif not model.source:
             found = "is True, but what coordinate turns which frequency is not known of this model_type"
             remedy = "use one of fastpe.rotary_layouts, or leave it out for text"
         raise refused(ValueError, "mrope", found, remedy=remedy)
-    division, default = model.mrope
-    if division == "doubled":
-        found = "is True, but this model cuts its sections from the doubled width: the partners of a pair may have "
-        found += "different angles, which is not a rotation"
-        raise refused(ValueError, "mrope", found, remedy="leave it out for text")
-    is_mixed = mapping.get("mrope_interleaved")
-    if is_mixed is not None and bool(is_mixed) != (division == "strides"):
-        found = f"is {shown(is_mixed)}, which transformers does not read, and other systems do"
+    mixed = entry.inner("mrope_interleaved")
+    if mixed.found is not None and bool(mixed.found) != (division == "strides"):
         remedy = "leave it out to do as transformers, or use one of fastpe.rotary_layouts"
-        raise wrong((*place, "mrope_interleaved"), found, remedy=remedy)
-    sections, path = mapping.get("mrope_section", default), (*place, "mrope_section")
+        raise not_read(mixed.path, mixed.found, remedy)
+    path = entry.inner("mrope_section").path
+    sections = entry.mapping.get("mrope_section", default)
     if not isinstance(sections, (list, tuple)) or [type(each) for each in sections] != [int] * 3:
         raise wrong(path, f"is {shown(sections)}", "a list of 3 ints", kind=TypeError)
-    if sum(sections) != rope.width // 2 or min(sections) < 0:
-        raise wrong(path, f"is {shown(sections)}", f"3 numbers whose sum is {rope.width // 2}")
-    if division == "turns" and sections[0] != sections[1]:
-        raise wrong(path, f"is {shown(sections)}", "that the first two are equal")
+    are_equal = division != "turns" or sections[0] == sections[1]
+    if sum(sections) != rope.width // 2 or min(sections) < 0 or not are_equal:
+        expected = f"3 numbers whose sum is {rope.width // 2}{', the first two equal' * (division == 'turns')}"
+        raise wrong(path, f"is {shown(sections)}", expected)
     return axes_of(division, sections).tolist()
-
-
-def _odd_frequencies(rope: Rope, scaling: ScalingOfFile) -> Any:
-    """base**(-2k / width) for an odd width: every second frequency of the double width."""
-    width, rope_type = rope.width, scaling.get("rope_type", "default")
-    if rope_type not in ("default", "linear"):
-        found, expected = f"gives a rotated part of {width} columns", f"an even number for {rope_type!r}"
-        raise wrong(rope.entry.part._at("partial_rotary_factor"), found, expected, "give rotary_dim=")
-    doubled = read_scaling(2 * width, base=None, scaling=scaling, seq_len=None)
-    return doubled.frequencies(2 * width)[0][::2].tolist()

@@ -18,7 +18,7 @@ import fastpe
 from fastpe._arguments import shown
 from fastpe._config.masks import masks_of
 from fastpe._config.model import ModelConfig
-from fastpe._config.rows import is_rotated_model, other_file, refusal, use_of
+from fastpe._config.rows import is_rotated_model, other_file, parameters_of, refusal, use_of
 from fastpe._config.tables import row_of, table
 from fastpe._config.values import Value, read_number, read_size, wrong
 
@@ -160,6 +160,9 @@ class _Writer:
             self._layout(part, title, name)
         elif known in table()["without"]:
             rest = "whether it adds a table, or a bias to the scores, fastpe does not say"
+            if found := parameters_of(known or ""):
+                self._add(title, "positions", f"nothing is rotated; {found}")
+                rest = "what its code makes of positions, fastpe does not say"
             self._not_known.append(f"{title}: a model_type of {part.model_type!r} rotates nothing; {rest}")
         elif name == "config" or known is not None:
             self._not_known.append(str(refusal(part, "rotation")))

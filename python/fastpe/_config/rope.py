@@ -18,14 +18,14 @@ from fastpe._config.file import Json, Path, path_text
 from fastpe._config.model import ModelConfig
 from fastpe._config.rows import Found, other_models
 from fastpe._config.tables import ModelType, table
-from fastpe._config.values import Value, read_number, read_size, wrong
+from fastpe._config.values import Value, not_read, read_number, read_size, wrong
 from fastpe._rotary.scaling import common_keys, is_known_type, largest_dim, lengths, read_base
 
 # Keys of the same meaning in every rope mapping.
 _read_here = (*common_keys, *lengths)
-_other_types = {"mrope": "default"}
 # HunYuan's files have these keys together with an alpha, and nothing reads them.
 _unused_with_alpha = ("factor", "beta_fast", "beta_slow", "mscale", "mscale_all_dim")
+_longest, _trained = "max_position_embeddings", "original_max_position_embeddings"
 
 
 class Entry(NamedTuple):
@@ -46,6 +46,15 @@ class Entry(NamedTuple):
     own: Json = types.MappingProxyType({})
     at: int | None = None
 
+    def inner(self, key: str) -> Value:
+        """A value of the rope mapping, or None, and its place."""
+        return Value(self.mapping.get(key), (*self.place, key))
+
+    @property
+    def written_type(self) -> Any:
+        """The type of the scaling by the mapping's own word."""
+        return self.mapping.get("rope_type", self.mapping.get("type", "default"))
+
 
 class Rope(NamedTuple):
     """How a layer is rotated. `scaling` has a rope_type and its numbers, each with its place, without the base."""
@@ -63,20 +72,19 @@ class Rope(NamedTuple):
 def read_rope(found: Found, name: str, index: int | None, own: Json, given: Json) -> Rope:
     """The numbers of the layer `index`, whose type is `name`; arguments that are `given` count, and not keys."""
     entry = entry_of(found, name)._replace(own=own, at=index)
-    model, part = entry.model, found.part
-    interleaved = given.get("interleaved")
-    if interleaved is None:
-        written = part._json.get(model.pairing_key) if model.pairing_key else None
-        interleaved = flag(part._place(model.pairing_key), model.interleaved if written is None else written)
-    head, scaling = head_of(entry), given.get("scaling")
+    model, part, scaling = entry.model, found.part, given.get("scaling")
+    written = part._json.get(model.pairing_key) if model.pairing_key and "interleaved" not in given else None
+    usual = model.interleaved if written is None else flag(part._place(model.pairing_key), written)
+    head = head_of(entry)
     width, share = (given["rotary_dim"], 1.0) if "rotary_dim" in given else _width(entry, head)
     base = Value(given["base"], ()) if "base" in given else None
     if base is None and (not isinstance(scaling, Mapping) or scaling.get("rope_theta") is None):
         base = _base(entry)
-    read = _scaling(entry) if scaling is None else {}
-    return Rope(
-        None if head is None else head.found, width, share, interleaved, base, read, _multiplies_base(entry), entry
-    )
+    # The "ntk" of some models multiplies the base by the factor.
+    multiplies = isinstance(entry.written_type, str) and model.types.get(entry.written_type) == "base_ntk"
+    read = {} if scaling is not None else _ntk(entry) if multiplies else _scaling(entry)
+    head_dim = None if head is None else head.found
+    return Rope(head_dim, width, share, given.get("interleaved", usual), base, read, multiplies, entry)
 
 
 # Where the numbers are
@@ -85,109 +93,85 @@ def read_rope(found: Found, name: str, index: int | None, own: Json, given: Json
 def rope_mapping(part: ModelConfig) -> tuple[str, Json]:
     """The rope mapping that transformers reads, and its key; two must say the same."""
     config = part._json
-    for key in ("rope_scaling", "rope_parameters"):
-        given = config.get(key) or {}
+    old, new = (config.get(key) or {} for key in ("rope_scaling", "rope_parameters"))
+    for key, given in (("rope_scaling", old), ("rope_parameters", new)):
         if not isinstance(given, Mapping):
             raise wrong(part._at(key), f"is {shown(given)}", "a mapping", kind=TypeError)
-    given = config.get("rope_scaling")
-    if not given:
-        return "rope_parameters", config.get("rope_parameters") or {}
-    first = {"type": given.get("rope_type"), "rope_type": given.get("type"), **config, **given}
-    for name, value in (config.get("rope_parameters") or {}).items():
+    if not old:
+        return "rope_parameters", new
+    first = {"type": old.get("rope_type"), "rope_type": old.get("type"), **config, **old}
+    for name, value in new.items():
         if first.get(name) != value:
             found = f"is {shown(value)}, and the rope_scaling, which counts, has {shown(first.get(name))}"
             raise wrong(part._at("rope_parameters", name), found, "the same", "leave one of the two mappings out")
-    return "rope_scaling", given
+    return "rope_scaling", old
 
 
 def entries_of(part: ModelConfig, model: ModelType, names: list[str]) -> Json:
     """The entries of the rope mapping for types of layers; None for those that are not rotated."""
     known = {*model.layers, *model.entries.values(), *names, *table()["layer_types"]}
-    return {
-        name: value
-        for name, value in rope_mapping(part)[1].items()
-        if isinstance(value, Mapping) or (value is None and name in known)
-    }
+    given = rope_mapping(part)[1].items()
+    return {name: each for name, each in given if isinstance(each, Mapping) or (each is None and name in known)}
 
 
 def entry_of(found: Found, name: str) -> Entry:
     """The rope mapping of one type of layers, which are rotated."""
     part, model = found.part, found.model
     key, given = rope_mapping(part)
-    place = part._at(key)
-    if model.layers or model.nested:
-        given = {} if given in model.neutral.get(key, []) else given
-    if model.reads_mapping is False and given:
-        remedy = "write rope_theta in place of it, or give base= and scaling="
-        raise wrong(
-            place, f"is {shown(dict(given))}, which transformers does not read in models of this type", "", remedy
-        )
-    nested = entries_of(part, model, [name])
+    place, known, nested = part._at(key), model.layers, entries_of(part, model, [name])
     name = model.entries.get(name, name)
-    known = model.layers
-    own_row = model.of_layer(name)
+    row = model.of_layer(name)
+    if (known or model.nested) and given in model.neutral.get(key, []):
+        given = {}
+    if given and not model.reads_mapping:
+        raise not_read(place, dict(given), "write rope_theta in place of it, or give base= and scaling=")
     if nested:
         _require_entries(place, given, nested, name, known)
-        entry = Entry(part, own_row, nested.get(name) or {}, (*place, name), is_nested=True)
-        _require_rope_type(entry)
         # transformers looks for truncate next to the entries only.
-        written = {each: value for each, value in entry.written.items() if each != "truncate"}
-        entry = entry._replace(written=written | {each: given[each] for each in ("truncate",) if each in given})
+        beside = {each: given[each] for each in ("truncate",) if each in given}
+        inside = {each: value for each, value in (nested.get(name) or {}).items() if each != "truncate"}
+        entry = Entry(part, row, inside | beside, (*place, name), is_nested=True)
     elif not (known or model.nested):
         entry = Entry(part, model, given or model.rope, place, is_given=bool(given))
+    elif not known or (given and (key == "rope_parameters" or model.nested)):
+        expected = f"a mapping for each type of layers: {', '.join(known) or 'full_attention, ..'}"
+        remedy = f'write {{"{name}": {{..}}, ..}}, or give scaling= and base='
+        place = place if known else part._at("rope_parameters")
+        raise wrong(place, f"is {shown(dict(given) or None)}", expected, remedy if known else "")
+    elif not (given and row.scaled):
+        entry = Entry(part, row, row.rope, place, is_given=False)
     else:
-        if not known:
-            expected = '{"full_attention": {..}, ..}, a mapping for each type of layers'
-            raise wrong(part._at("rope_parameters"), f"is {shown(dict(given) or None)}", expected)
-        if given and (key == "rope_parameters" or model.nested):
-            expected = f"a mapping for each type of layers: {', '.join(known)}"
-            remedy = f'write {{"{name}": {{..}}, ..}}, or give scaling= and base='
-            raise wrong(place, f"is {shown(dict(given))}", expected, remedy)
-        if not (given and own_row.scaled):
-            entry = Entry(part, own_row, own_row.rope, place, is_given=False)
-        else:
-            entry = Entry(part, own_row, given, place)
-            _require_rope_type(entry)
-            for each in ("rope_theta", "partial_rotary_factor") if own_row.own_theta else ():
-                if given.get(each) is not None:
-                    what = f"is {shown(given[each])}, which transformers does not read here"
-                    raise wrong((*place, each), what, remedy=f"write {own_row.names_of(each)[0]} next to {key}")
-    neutral = [each for each in table()["neutral_factors"] if entry.written.get(each) == 1]
+        entry = Entry(part, row, given, place)
+        for each in ("rope_theta", "partial_rotary_factor") if row.own_theta else ():
+            if given.get(each) is not None:
+                raise not_read((*place, each), given[each], f"write {row.names_of(each)[0]} next to {key}")
+    written, wants_type = entry.written, row.scaled == "rope_type" and entry.is_given and (known or nested)
+    if wants_type and "rope_type" not in written and written.get("type", "default") != "default":
+        remedy = "write rope_type, which transformers looks for in models of this type, or give scaling= and base="
+        raise wrong(entry.place, f"is {shown(dict(written))}, without a rope_type", remedy=remedy)
+    neutral = {each for each in table()["neutral_factors"] if written.get(each) == 1}
+    kept = {each: value for each, value in written.items() if each not in neutral}
     # Null is a value of truncate.
-    mapping = {
-        each: value
-        for each, value in entry.written.items()
-        if (value is not None or each == "truncate") and each not in neutral
-    }
-    return entry._replace(mapping=mapping)
+    return entry._replace(
+        mapping={each: value for each, value in kept.items() if value is not None or each == "truncate"}
+    )
 
 
 def _require_entries(place: Path, given: Json, nested: Json, name: str, known: Json) -> None:
     """Refuse entries that transformers does not read."""
     if place[-1] == "rope_scaling" and known:
-        found = f"has {', '.join(nested)}, which transformers does not read there in models of this type"
-        raise wrong(place, found, remedy="write rope_parameters in place of rope_scaling")
+        raise not_read(place, dict(given), "write rope_parameters in place of rope_scaling")
     # Names that are not types of layers count only together.
-    missing = {*known} - {*nested, *table()["layer_types"]}
+    missing = [*({*known} - {*nested, *table()["layer_types"]}), *({name} - {*nested, *known})]
     if missing:
-        raise wrong((*place, *missing), "is missing", f"an entry for each of {', '.join(known)}", "write it")
-    if name not in nested and name not in known:
-        raise wrong((*place, name), "is missing, and layers have this type", "an entry for each type", "write it")
+        expected = f"an entry for each type of layers{', ' * bool(known)}{', '.join(known)}"
+        raise wrong((*place, missing[0]), "is missing", expected, "write it")
     mapping = nested.get(name) or {}
     for each, value in given.items():
         is_known = each == "truncate" or (each in _read_here and (value is None or mapping.get(each) is not None))
         if each not in nested and not is_known:
             found = f"is {shown(value)}, next to {', '.join(nested)}"
             raise wrong((*place, each), found, "only types of layers", "move it into the types that it is for")
-
-
-def _require_rope_type(entry: Entry) -> None:
-    """Refuse a scaling that transformers does not see in models of this type."""
-    given = entry.written
-    if entry.model.scaled == "rope_type" and "rope_type" not in given and given.get("type", "default") != "default":
-        found = "without a rope_type, which is not a scaling in models of this type in transformers"
-        remedy = "write rope_type, or give scaling= and base="
-        raise wrong(entry.place, f"is {shown(dict(given))} {found}, and is one in other systems", remedy=remedy)
 
 
 # Keys of the config under any of their names
@@ -210,9 +194,7 @@ def value_of(entry: Entry, key: str, *, null_counts: bool = False) -> Value | No
             value = _of_layer(entry, value)
         if value.found is not None:
             return value
-    if null_counts and any(name in part._json for name in names):
-        return None
-    defaults = entry.model.defaults
+    defaults = {} if null_counts and any(name in part._json for name in names) else entry.model.defaults
     return next((Value(defaults[name], part._at(name)) for name in names if name in defaults), None)
 
 
@@ -223,9 +205,9 @@ def _of_layer(entry: Entry, value: Value) -> Value:
         return Value(read_number(Value(values[at], (*path, at))), (*path, at))
     different = sorted({read_number(Value(each, path)) for each in values if each})
     if at is not None or len(different) != 1:
-        found = f"has {different}" if at is None else f"has {len(values)} numbers"
         expected = "one number for the layers that are meant" if at is None else "one for each layer"
-        raise wrong(path, found, expected, "write one number in place of the list, or give base= or rotary_dim=")
+        remedy = "write one number in place of the list, or give base= or rotary_dim="
+        raise wrong(path, f"is {shown(values)}", expected, remedy)
     return Value(different[0], path)
 
 
@@ -251,16 +233,13 @@ def _number(entry: Entry, key: str) -> Value | None:
 
     If the config has no rope mapping, transformers takes the row's, and does not look at the config's own key then.
     """
-    inner, outer, default = entry.mapping.get(key), value_of(entry, key), getattr(entry.model, key)
-    own = Value(inner, (*entry.place, key))
-    if entry.is_given and inner is not None:
-        return Value(read_number(own), own.path)
-    usual = Value(default, entry.part._at(key))
-    chosen = next((each for each in (own, outer, usual) if each is not None and each.found is not None), None)
-    if outer is not None and chosen is not None and outer.found != chosen.found:
-        found = f"is {shown(outer.found)}, which transformers does not read here: it takes {chosen.found!r}"
+    inner, outer = entry.inner(key), value_of(entry, key)
+    usual = Value(getattr(entry.model, key), entry.part._at(key))
+    chosen = next((each for each in (inner, outer, usual) if each is not None and each.found is not None), None)
+    is_hidden = outer is not None and not (entry.is_given and inner.found is not None)
+    if outer is not None and chosen is not None and is_hidden and outer.found != chosen.found:
         remedy = f'write {chosen.found!r}, or {{"rope_parameters": {{"{key}": {shown(outer.found)}, ..}}}}'
-        raise wrong(outer.path, found, remedy=remedy)
+        raise not_read(outer.path, outer.found, remedy)
     return None if chosen is None else Value(read_number(chosen), chosen.path)
 
 
@@ -269,43 +248,40 @@ def _number(entry: Entry, key: str) -> Value | None:
 
 def _base(entry: Entry) -> Value:
     """The base of the frequencies."""
-    path = _null_path(entry, "rope_theta")
-    if path is not None:
-        what = "is null: in transformers, OLMo Hybrid is not rotated then, and other models cannot compute"
-        raise wrong(path, what, remedy="leave queries and keys as they are, or give base=")
-    model, part = entry.model, entry.part
-    of_layers = model.rotated_layers.get("list", "")
-    if of_layers in model.names_of("rope_theta") and part._json.get(of_layers) is not None:
-        found = value_of(entry, "rope_theta")
+    model, part, key = entry.model, entry.part, "rope_theta"
+    names, of_layers = model.names_of(key), model.rotated_layers.get("list", "")
+    if path := _null_path(entry, key):
+        # In OLMo Hybrid no layer is rotated then, and other models cannot compute.
+        raise wrong(path, "is null", "a number", "leave queries and keys as they are, or give base=")
+    if of_layers in names and part._json.get(of_layers) is not None:
+        found = value_of(entry, key)
     else:
-        is_outer = bool(model.layers) and any(name in part._json for name in model.names_of("rope_theta"))
-        if entry.is_nested and (model.nested or model.own_theta or is_outer) and "rope_theta" not in entry.mapping:
+        is_outer = bool(model.layers) and any(name in part._json for name in names)
+        if entry.is_nested and (model.nested or model.own_theta or is_outer) and key not in entry.mapping:
             what = "is missing in the entry of these layers, and nothing else takes its place"
-            raise wrong((*entry.place, "rope_theta"), what, remedy="write it there, or give base=")
-        found = _number(entry, "rope_theta")
+            raise wrong((*entry.place, key), what, remedy="write it there, or give base=")
+        found = _number(entry, key)
     if found is None:
         what = "is missing, and the default of this model_type is not known"
-        raise wrong(part._at(model.names_of("rope_theta")[0]), what, remedy=f"give base={other_models(part._json)}")
+        raise wrong(part._at(names[0]), what, remedy=f"give base={other_models(part._json)}")
     if read_number(found) == 0.0:
-        what, remedy = "is 0: the layers that are meant are not rotated", "leave their queries and keys as they are"
-        raise wrong(found.path, what, remedy=remedy)
+        what = "is 0: the layers that are meant are not rotated"
+        raise wrong(found.path, what, remedy="leave their queries and keys as they are")
     return Value(read_base(path_text(found.path), found.found), found.path)
 
 
-def _share(entry: Entry) -> float:
+def _share(entry: Entry) -> Value:
     """The part of the head that is rotated."""
-    model, path = entry.model, _null_path(entry, "partial_rotary_factor")
-    if path and model.partial is True and model.partial_rotary_factor is not None and not model.rotary_dim:
-        remedy = f"write 1.0 for it, or {model.partial_rotary_factor}, the part that these models usually rotate"
-        raise wrong(path, "is null, which is the whole head in transformers", remedy=remedy)
-    share = _number(entry, "partial_rotary_factor")
-    usual = model.rope.get("partial_rotary_factor")
+    model, key = entry.model, "partial_rotary_factor"
+    path, usual = _null_path(entry, key), model.partial_rotary_factor
+    if path and model.partial is True and usual is not None and not model.rotary_dim:
+        raise wrong(path, "is null, which is the whole head in transformers", remedy=f"write 1.0 for it, or {usual}")
+    share, usual = _number(entry, key), model.rope.get(key)
     if share is None and entry.is_nested and model.partial is True and usual not in (None, 1.0):
-        remedy = f"write 1.0, or {usual}, which is usual in these layers"
-        raise wrong((*entry.place, "partial_rotary_factor"), "is missing in the entry of these layers", remedy=remedy)
+        raise wrong((*entry.place, key), "is missing in the entry of these layers", remedy=f"write 1.0, or {usual}")
     if share is not None and not 0.0 < share.found <= 1.0:
         raise wrong(share.path, f"is {share.found!r}", "a number above 0, at most 1")
-    return 1.0 if share is None else share.found
+    return Value(1.0, entry.part._at(key)) if share is None else share
 
 
 def head_of(entry: Entry) -> Value | None:
@@ -319,8 +295,7 @@ def head_of(entry: Entry) -> Value | None:
 
 def _width(entry: Entry, head: Value | None) -> tuple[int, float]:
     """Columns that are rotated, and which part of the head they are; an odd number has frequencies of its own."""
-    model, part = entry.model, entry.part
-    exact = model.rotary_dim
+    model, part, exact = entry.model, entry.part, entry.model.rotary_dim
     exact_width = part._json.get(exact, model.defaults.get(exact)) if exact else None
     if exact_width is not None and {**part._json, **entry.mapping}.get("partial_rotary_factor") is None:
         width = read_size(Value(exact_width, part._at(exact)), largest_dim)
@@ -333,18 +308,12 @@ def _width(entry: Entry, head: Value | None) -> tuple[int, float]:
         remedy = f"give rotary_dim=, the number of columns that are rotated{other_models(part._json)}"
         raise wrong(part._at(first), found, remedy=remedy)
     width, share = read_size(head, largest_dim), _share(entry)
-    if _rope_type(entry) == "proportional" or model.partial == "ignored" or share == 1.0:
-        return width, share
+    if _rope_type(entry) == "proportional" or model.partial == "ignored" or share.found == 1.0:
+        return width, share.found
     if not model.partial:
-        found = f"is {share!r}, but models of this type rotate whole heads in transformers"
-        remedy = f"leave it out to do the same, or give rotary_dim={int(width * share)}"
-        raise wrong(_path_of_share(entry), found, remedy=remedy)
-    return read_size(Value(int(width * share), _path_of_share(entry))), share
-
-
-def _path_of_share(entry: Entry) -> Path:
-    share = _number(entry, "partial_rotary_factor")
-    return entry.part._at("partial_rotary_factor") if share is None else share.path
+        remedy = f"leave it out, as transformers rotates whole heads, or give rotary_dim={int(width * share.found)}"
+        raise not_read(share.path, share.found, remedy)
+    return read_size(Value(int(width * share.found), share.path)), share.found
 
 
 def _term(entry: Entry, term: str) -> Value | None:
@@ -373,101 +342,84 @@ def _count(entry: Entry, key: str, *, null_counts: bool) -> int | None:
 
 
 def _rope_type(entry: Entry) -> Any:
-    given = entry.mapping.get("rope_type", entry.mapping.get("type", "default"))
-    names = {**_other_types, **entry.model.types}
-    return names.get(given, given) if isinstance(given, str) else given
+    given = entry.written_type
+    return {"mrope": "default", **entry.model.types}.get(given, given) if isinstance(given, str) else given
 
 
-def _multiplies_base(entry: Entry) -> bool:
-    """Whether the scaling is the "ntk" of models whose base is multiplied by the factor."""
-    written = entry.mapping.get("rope_type", entry.mapping.get("type"))
-    return isinstance(written, str) and entry.model.types.get(written) == "base_ntk"
+def _ntk(entry: Entry) -> dict[str, Value]:
+    return {key: entry.inner(key) for key in entry.mapping if key not in _read_here}
 
 
 def _scaling(entry: Entry) -> dict[str, Value]:
     """The keys of the rope mapping that `RotaryEmbedding` takes, without the base."""
     model, mapping, part = entry.model, entry.mapping, entry.part
     if model.dynamic and not mapping:
-        values = [Value(part._json.get(key, model.defaults.get(key)), part._at(key)) for key in model.dynamic]
-        if values[0].found in (None, 1, 1.0):
-            return {"rope_type": Value("default", ())}
-        keys = ("rope_type", "factor", "max_position_embeddings")
-        return dict(zip(keys, [Value("dynamic", ()), *values], strict=True))
-    written = {key: Value(value, (*entry.place, key)) for key, value in mapping.items()}
-    rope_type = _rope_type(entry)
-    if _multiplies_base(entry):
-        return {key: value for key, value in written.items() if key not in _read_here}
-    dropped = (*_read_here, *table()["unused_keys"])
+        factor, length = (Value(part._json.get(key, model.defaults.get(key)), part._at(key)) for key in model.dynamic)
+        scaled = {"rope_type": Value("dynamic", ()), "factor": factor, _longest: length}
+        return {"rope_type": Value("default", ())} if factor.found in (None, 1) else scaled
+    rope_type, key = _rope_type(entry), "rope_type" if "rope_type" in mapping else "type"
+    dropped = {*_read_here, *table()["unused_keys"]}
     if rope_type == "default" and "mrope_section" in mapping:
-        dropped = (*dropped, "interleaved")  # Qwen3-Omni's files have it with the sections, and nothing reads it
-    result = {key: value for key, value in written.items() if key not in dropped}
-    # The scaling's reader names the key of a type that it does not know.
-    is_wrong_type = not is_known_type(rope_type) and "type" in mapping and "rope_type" not in mapping
-    type_key = "type" if is_wrong_type else "rope_type"
-    result = {type_key: Value(rope_type, (*entry.place, "rope_type" if "rope_type" in mapping else "type")), **result}
+        dropped.add("interleaved")  # Qwen3-Omni's files have it with the sections, and nothing reads it
+    result = {name: entry.inner(name) for name in mapping if name not in dropped}
+    # The scaling's reader names the key of a type that it does not know, and says of another type that it does not count.
+    type_key = "rope_type" if is_known_type(rope_type) or "type" not in mapping else key
+    result = {type_key: Value(rope_type, (*entry.place, key)), **result}
     if rope_type != "default" and "type" in mapping and mapping["type"] != mapping.get("rope_type", mapping["type"]):
-        result["type"] = written["type"]  # that reader says that it does not count
+        result["type"] = entry.inner("type")
     _require_factors(entry, rope_type)
+    follows: dict[str, Value | None] = {}
     if rope_type in ("yarn", "llama3", "longrope"):
-        result |= _named("original_max_position_embeddings", trained_length(entry))
+        follows[_trained] = trained_length(entry)
     if rope_type == "yarn":
         # 0 stands for the default.
-        unset = [key for key in ("beta_fast", "beta_slow") if key in result and not result[key].found]
-        usual = {key: Value(value, (*entry.place, key)) for key, value in model.yarn.items()}
-        result = {**usual, **{key: value for key, value in result.items() if key not in unset}}
+        unset = [name for name in ("beta_fast", "beta_slow") if name in result and not result[name].found]
+        usual = {name: Value(value, (*entry.place, name)) for name, value in model.yarn.items()}
+        result = {**usual, **{name: value for name, value in result.items() if name not in unset}}
     if rope_type == "proportional":
-        result["partial_rotary_factor"] = Value(_share(entry), _path_of_share(entry))
+        follows["partial_rotary_factor"] = _share(entry)
     if rope_type == "dynamic" and "alpha" in result and result["alpha"].found:
-        result = {key: value for key, value in result.items() if key not in _unused_with_alpha}
+        result = {name: value for name, value in result.items() if name not in _unused_with_alpha}
     elif rope_type == "dynamic" or (rope_type in ("yarn", "longrope") and "factor" not in result):
-        result |= _named("max_position_embeddings", _longest_length(entry))
+        follows[_longest] = _longest_length(entry)
+    result |= {name: value for name, value in follows.items() if value is not None and value.found is not None}
     if len(result) > 1 and not {"rope_type", "type"} & {*mapping}:
         del result["rope_type"]  # that reader says that it is missing
     return result
 
 
-def _named(key: str, value: Value | None) -> dict[str, Value]:
-    return {} if value is None or value.found is None else {key: value}
-
-
 def _require_factors(entry: Entry, rope_type: Any) -> None:
     """Refuse types that models of this type do not have, those that systems read differently, and missing factors."""
     key = "rope_type" if "rope_type" in entry.written else "type"
-    written = entry.written.get(key)
-    place = (*entry.place, key)
-    allowed, told = entry.model.rope_types, table()["told_scalings"]
+    written, place, told = entry.written.get(key), (*entry.place, key), table()["told_scalings"]
     for name, word in {**{name: name for name in entry.mapping}, key: rope_type}.items():
         if isinstance(word, str) and word in told:
             found = f"is {shown(entry.mapping[name])}, which transformers does not have"
             raise wrong((*entry.place, name), found, remedy=told[word])
-    if allowed and rope_type not in allowed:
-        found, expected = f"is {shown(written)}, which models of this type do not have", " or ".join(allowed)
-        raise wrong(place, found, expected, "correct it, or give scaling=")
-    mscales = ("short_mscale", "long_mscale")
-    if rope_type == "longrope" and entry.model.longrope == "mscale" and not {*mscales} <= {*entry.mapping}:
-        found = f"is {written!r} without {' and '.join(mscales)}, which transformers refuses in models of this type"
-        raise wrong(place, found, remedy="write both")
+    if (allowed := entry.model.rope_types) and rope_type not in allowed:
+        raise wrong(place, f"is {shown(written)}", " or ".join(allowed), "correct it, or give scaling=")
+    needed: tuple[str, ...] = ()
+    if rope_type == "longrope":
+        # Early Phi 3 files have another word for it.
+        needed = ("short_factor", "long_factor") if written != rope_type else ()
+        needed += ("short_mscale", "long_mscale") if entry.model.longrope == "mscale" else ()
+    if not {*needed} <= {*entry.mapping}:
+        found = f"is {written!r} without {' and '.join(needed)}, which transformers refuses in models of this type"
+        raise wrong(place, found, remedy="write them, or correct the type")
     if rope_type == "yarn" and "factor" not in entry.written:
-        remedy = 'write it, or "factor": null for max_position_embeddings / original_max_position_embeddings'
+        remedy = f'write it, or "factor": null for {_longest} / {_trained}'
         raise wrong(place, "is 'yarn' without a factor, which transformers refuses", remedy=remedy)
-    if rope_type == "longrope" and written != rope_type and not {"short_factor", "long_factor"} <= {*entry.mapping}:
-        found = f"is {written!r}, which means 'longrope' here, as in the files of early Phi 3 models, without "
-        raise wrong(place, f"{found}short_factor and long_factor", remedy="write both, or correct the type")
 
 
-def _longest_length(entry: Entry) -> Value | None:
-    found = value_of(entry, "max_position_embeddings")
-    inner = Value(entry.mapping.get("max_position_embeddings"), (*entry.place, "max_position_embeddings"))
-    return inner if found is None else found
+def _longest_length(entry: Entry) -> Value:
+    found = value_of(entry, _longest)
+    return entry.inner(_longest) if found is None else found
 
 
 def trained_length(entry: Entry) -> Value | None:
     """The config's own key wins, but for models with types of layers, where it is ignored."""
-    key = "original_max_position_embeddings"
-    is_ignored = entry.is_nested or bool(entry.model.layers)
-    outer = None if is_ignored else value_of(entry, key)
-    inner = Value(entry.mapping.get(key), (*entry.place, key))
-    found = (outer, inner, _longest_length(entry))
+    outer = None if entry.is_nested or entry.model.layers else value_of(entry, _trained)
+    found = (outer, entry.inner(_trained), _longest_length(entry))
     return next((each for each in found if each is not None and each.found is not None), None)
 
 
@@ -475,6 +427,6 @@ def with_mscale(scaling: dict[str, Value], seq_len: int | None) -> dict[str, Val
     """PhiMoE: the length chooses between two attention factors, as between the divisors."""
     result = {key: value for key, value in scaling.items() if key not in ("short_mscale", "long_mscale")}
     if seq_len is not None:  # RotaryEmbedding says that it needs the length
-        is_long = integer("seq_len", seq_len, 0) > read_size(scaling["original_max_position_embeddings"])
+        is_long = integer("seq_len", seq_len, 0) > read_size(scaling[_trained])
         result["attention_factor"] = scaling["long_mscale" if is_long else "short_mscale"]
     return result

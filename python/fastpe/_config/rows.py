@@ -112,8 +112,9 @@ def refusal(config: ModelConfig, wanted: str) -> Exception:
     use = use_of(name or "", config._json)
     if use or name in data["without"]:
         otherwise = "leave its queries and keys as they are, or use RotaryEmbedding(rotary_dim, ..) if yours has one"
-        otherwise = otherwise if wanted == "rotation" else "it has no positions that fastpe knows"
-        return refused(ValueError, place, f"{found}, which is not a model that {has}", remedy=use or otherwise)
+        otherwise = otherwise if wanted == "rotation" else "it rotates nothing"
+        remedy = use or "; ".join(filter(None, [otherwise, parameters_of(name or "")]))
+        return refused(ValueError, place, f"{found}, which is not a model that {has}", remedy=remedy)
     return _unknown(config, wanted, found if name is None else f"{found}, which is not known")
 
 
@@ -178,6 +179,15 @@ def use_of(model_type: str, config: Json | None = None) -> str:
     if model_type in data["biases"]:
         return f"it adds a bias to the scores: {data['biases'][model_type]}"
     return ""
+
+
+def parameters_of(model_type: str) -> str:
+    """What is measured of a model that rotates nothing, and of which no call is known; empty where nothing is."""
+    found = table()["without"].get(model_type)
+    if not isinstance(found, list):
+        return ""
+    has = f"of positions, a checkpoint of default sizes has {', '.join(found)}"
+    return has if found else "none of its parameters is named after positions"
 
 
 def _of_deberta(config: Json) -> str:

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What is known of each `model_type`.
 
-measured.json is what tools/rotary_models.py measures with the installed transformers, and written.json what nobody can
-measure, by hand and with sources. In what follows "the table" is both.
+measured.json is what tools/measure_models.py measures with the installed transformers, and written.json what nobody can
+measure, by hand and with sources. In what follows "the table" is both: rotation and layers (models), the way to the
+language model (parts), how tokens are numbered (ids), inputs of exported graphs (graphs, whose rows name rules in
+graph_rules), and what is added or biased.
 """
 
 from __future__ import annotations
@@ -107,11 +109,12 @@ class ModelType:
 
 @functools.cache
 def table() -> dict[str, Any]:
-    """What is measured, and what is written by hand, which counts where both have a field."""
+    """What is measured, and what is written by hand, which counts where both have a field of a model, or a row."""
     data, by_hand = packaged("measured.json"), written()
     names = sorted({*data["models"], *by_hand["models"]})
     models = {name: data["models"].get(name, {}) | by_hand["models"].get(name, {}) for name in names}
-    return {**by_hand, "models": models, "parts": {**data["parts"], **by_hand["parts"]}}
+    rows = {kind: {**data[kind], **by_hand[kind]} for kind in ("parts", "ids", "graphs", "without")}
+    return {**by_hand, **rows, "models": models}
 
 
 @functools.cache
@@ -124,3 +127,14 @@ def written() -> dict[str, Any]:
 def row_of(model_type: str) -> ModelType:
     """The row of a type that has one."""
     return ModelType(**table()["models"][model_type])
+
+
+@functools.cache
+def graphs() -> Mapping[str, Mapping[str, Json]]:
+    """What exported graphs take, by model: the rule of "text", "vision" and "audio", and the ids of "tokens"."""
+    data = table()
+    rules = data["graph_rules"]
+    return {
+        name: {kind: rules[kind][each] if kind in rules else each for kind, each in row.items()}
+        for name, row in data["graphs"].items()
+    }

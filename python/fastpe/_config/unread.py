@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Keys of a config that were not read and concern rotation: each is refused by its name.
 
-A key concerns rotation if its name has one of the words below, or is in the list `names` of keys.json, which also has the
-values that change nothing.
+The table of keys in written.json says which: those whose name has one of its `words` or is among its `names`, and not
+`harmless`; `types`, which say of which type each layer is; values that are `neutral`, and change nothing; other `parts` of a
+file, with keys of `models`; and `arguments`: that which takes the place of a key, by the first of the patterns. Of other keys
+all but the pairing do, and none says which layers are rotated.
 """
 
 from __future__ import annotations
@@ -13,63 +15,39 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from fastpe._arguments import shown
-from fastpe._config.file import Json, Path, packaged
+from fastpe._config.file import Json, Path
 from fastpe._config.layer_types import has_types
 from fastpe._config.rope import Rope, value_of, written_name
 from fastpe._config.rows import Found
+from fastpe._config.tables import table
 from fastpe._config.values import wrong
 
-_word = re.compile(r"rope|rotary|theta|yarn|(^|_)ntk|nope|mscale|alibi")
-# A key that says of which type each layer is.
-_types = re.compile(
-    r"(attn|attention|decoder_attention|mixer|block|sublayer)_types(_list)?|(attn|attention|mixer)_type_list|block_type_list"
-    r"|layers_block_type|layer_group_size|linear_attn_config|\w*hybrid_(\w+_)?(pattern|layers?|layer_ids|ids|indices|interval)"
-    r"|(\w+_)?(full|linear|softmax|lightning|mamba|ssm|recurrent|hybrid|global|nope|delta|gla|kda|self)_(attn_|attention_)?"
-    r"(every|every_n_layers|interval|layers?|layer_ids|layer_indices|layer_idx|idxs?|indices|pattern|period|offset|freq)"
-    r"|(attn|attention)_(layers?|layer_\w+|idxs?|indices|every\w*|interval|period|offset|freq)"
-)
 _longest_name = 200  # of a key that concerns rotation
-
-# The argument that takes the place of a key, by the first of these patterns; of other keys, all but the pairing do. No
-# argument says which layers are rotated.
-_arguments = {
-    "layers": r"alibi|nope|no_rope|norope|_layers?$|_layers?_|_type$|_on_|layout|^(\w+_)?use_(rope|rotary(_\w+)?|pos\w*emb\w*)$"
-    r"|^(rope_enabled|global_rope|rotary|rope|rotary_embedding|add_position_embedding)$",
-    "interleaved": r"neox|interleav|^(gptj|rope)_(style|traditional)|rotate_half",
-    "rotary_dim": r"dim|size|width|channels|pct|percent|partial|fraction|head|embd|n_rot|d_model|mla$",
-    "scaling": r"scal|yarn|ntk|factor|inter|extra|condense|compress|extension|alpha_value|xpos",
-    "base": r"theta|base|freq|wavelength|max_period|ratio|training_seqlen",
-}
-_remedies = {
-    "interleaved": "give interleaved=",
-    "scaling": 'give scaling={"rope_type": .., ..}, or scaling={"rope_type": "default"} for none',
-    "rotary_dim": "give rotary_dim=, the number of columns that are rotated",
-    "base": "give base=",
-    "layers": "use RotaryEmbedding(..) for the layers that are rotated, and leave the others as they are",
-    "": 'give base=, rotary_dim= and scaling=, which is {"rope_type": "default"} for none',
-}
 
 
 @functools.cache
-def _table() -> dict[str, Any]:
-    data = packaged("keys.json")
+def _keys() -> dict[str, Any]:
+    """The table, its patterns compiled."""
+    data: dict[str, Any] = table()["keys"]
+    patterns = {name: re.compile(data[name]) for name in ("words", "types")}
     parts = re.compile("|".join(name.replace("*", ".*") for name in data["parts"]))
-    return {
-        **data,
-        **{name: frozenset(data[name]) for name in ("names", "harmless", "sizes", "models")},
-        "parts": parts,
-    }
+    return (
+        data
+        | {name: frozenset(data[name]) for name in ("names", "harmless", "sizes", "models")}
+        | patterns
+        | {"parts": parts}
+    )
 
 
 def concerns_rotation(name: str) -> bool:
     """Whether a key of this name is refused where it is not read."""
     word = _lower(name)
-    return word not in _table()["harmless"] and (word in _table()["names"] or _word.search(word) is not None)
+    return word not in _keys()["harmless"] and (word in _keys()["names"] or _keys()["words"].search(word) is not None)
 
 
 def is_other_part(name: str, value: Json) -> bool:
     """Whether a mapping describes something else than this model: another model, a file, a vocabulary."""
-    return _table()["parts"].fullmatch(name) is not None or not _table()["models"].isdisjoint(value)
+    return _keys()["parts"].fullmatch(name) is not None or not _keys()["models"].isdisjoint(value)
 
 
 def refuse_unread(found: Found, given: Json, ropes: Sequence[Rope]) -> None:
@@ -78,21 +56,23 @@ def refuse_unread(found: Found, given: Json, ropes: Sequence[Rope]) -> None:
     read = (model.read_keys if model.source else _read_keys(ropes)) - {model.rotary_dim}
     keys = [*_unread(part._json, read, part._path, has_types(part))]
     if "rotary_dim" not in given and any(_divides(rope) for rope in ropes):
-        keys += [(part._at(key), part._json[key]) for key in part._json if key in _table()["sizes"] - read]
+        keys += [(part._at(key), part._json[key]) for key in part._json if key in _keys()["sizes"] - read]
     for level in found.outer:
         # What a part of the config says again is that part's.
         also = {name: value for name, value in level._json.items() if part._json.get(name) != value}
         keys += _unread(also, frozenset({"max_period"}), level._path, True)
     for path, value in keys:
         name = _lower(str(path[-1]))
-        says_types = _types.fullmatch(name) is not None
-        argument = next((each for each, pattern in _arguments.items() if says_types or re.search(pattern, name)), "")
+        says_types = _keys()["types"].fullmatch(name) is not None
+        argument = next(
+            (each for each, pattern in _keys()["arguments"].items() if says_types or re.search(pattern, name)), ""
+        )
         if argument in given or (not argument and {"base", "scaling", "rotary_dim"} <= {*given}):
             continue
-        neutral = [None, *_table()["neutral"].get(name, []), *model.neutral.get(name, [])]
+        neutral = [None, *_keys()["neutral"].get(name, []), *model.neutral.get(name, [])]
         if any(_is_same(value, each) for each in (*neutral, *_same(argument, name, found, ropes))):
             continue
-        remedy = _table()["remedies"].get(name, _remedies[argument])
+        remedy = _keys()["remedies"].get(name, _keys()["remedies_of_arguments"][argument])
         raise wrong(path, f"is {shown(value)}, and this key is not read in models of this type", remedy=remedy)
 
 
@@ -117,7 +97,7 @@ def _unread(
 def _says_types(name: str, value: Any) -> bool:
     """Whether a key, in a file without a list of types, says of which type each layer is."""
     word = _lower(name)
-    if not value or _types.fullmatch(word) is None:
+    if not value or _keys()["types"].fullmatch(word) is None:
         return False
     is_every_n_th = re.search("interval|every|period|freq|group_size", word) and value != 1
     return bool(isinstance(value, (list, tuple, Mapping)) or is_every_n_th or "pattern" in word)
@@ -154,11 +134,11 @@ def _same(argument: str, name: str, found: Found, ropes: Sequence[Rope]) -> list
         elif name in ("mla", "use_mla"):
             has_tail = "qk_rope_head_dim" in rope.entry.model.width[0]
             result.append(has_tail and bool(found.model.source or found.config.get("qk_rope_head_dim")))
-        elif name in _table()["sizes"]:
+        elif name in _keys()["sizes"]:
             sizes = (value_of(rope.entry, key) for key in ("hidden_size", "num_attention_heads"))
             result += [None if size is None else size.found for size in sizes]
         elif argument == "rotary_dim":
-            result += [rope.width, rope.share, 0, *([] if _word.search(name) else [rope.head_dim])]
+            result += [rope.width, rope.share, 0, *([] if _keys()["words"].search(name) else [rope.head_dim])]
     # TensorRT-LLM's word for the pairing
     result += [f"rope_{'gptj' if rope.interleaved else 'gpt_neox'}" for rope in ropes]
     count = found.config.get("num_hidden_layers")

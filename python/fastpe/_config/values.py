@@ -28,23 +28,29 @@ def wrong(
     return refused(kind, path_text(path), found, expected, remedy)
 
 
+def not_read(path: Path, value: Any, remedy: str) -> Exception:
+    """An error to raise about a value that another system may read."""
+    return wrong(path, f"is {shown(value)}, which transformers does not read here", remedy=remedy)
+
+
 def read_number(value: Value) -> float:
     """A finite number of the config."""
-    number, path = value
-    if isinstance(number, bool) or not isinstance(number, (int, float)):
-        remedy = "write it without quotes" if isinstance(number, str) else ""
-        raise wrong(path, f"is {shown(number)}", "a number", remedy, TypeError)
+    number = _of_kind(value, (int, float), "a number")
     if not abs(number) <= sys.float_info.max:
-        raise wrong(path, f"is {shown(number)}", "a finite number")
+        raise wrong(value.path, f"is {shown(number)}", "a finite number")
     return float(number)
 
 
 def read_size(value: Value, most: int = _largest_size) -> int:
     """An int of the config, from 1."""
-    number, path = value
-    if isinstance(number, bool) or not isinstance(number, int):
-        remedy = "write it without quotes" if isinstance(number, str) else ""
-        raise wrong(path, f"is {shown(number)}", "an int", remedy, TypeError)
+    number: int = _of_kind(value, int, "an int")
     if not 1 <= number <= most:
-        raise wrong(path, f"is {shown(number)}", f"1 to {most}")
+        raise wrong(value.path, f"is {shown(number)}", f"1 to {most}")
     return number
+
+
+def _of_kind(value: Value, kinds: Any, expected: str) -> Any:
+    if isinstance(value.found, bool) or not isinstance(value.found, kinds):
+        remedy = "write it without quotes" if isinstance(value.found, str) else ""
+        raise wrong(value.path, f"is {shown(value.found)}", expected, remedy, TypeError)
+    return value.found

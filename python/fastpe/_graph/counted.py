@@ -3,14 +3,12 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from fastpe._arguments import integer, largest_position, shown
-from fastpe._config.file import packaged
 from fastpe._config.model import ModelConfig
 from fastpe._config.rows import other_models, use_of
 from fastpe._config.tables import table
@@ -44,53 +42,41 @@ class Counted(NamedTuple):
             raise refused(ValueError, "past", "leads to a position beyond 2**53", "smaller numbers")
 
 
-@functools.cache
-def _known() -> dict[str, Any]:
-    """What tools/token_positions.py measures."""
-    return packaged("token_positions.json")
-
-
-@functools.cache
-def rules() -> dict[str, str]:
-    """The rule of each model type that has one."""
-    return {name: rule for rule in ("valid", "columns", "padding", "none") for name in _known()[rule]}
+def rule_of(config: ModelConfig) -> Counted:
+    """The rule of a model type; an empty one where it is not known."""
+    return Counted(*table()["ids"].get(config._known_type, ("", 0))[:2])
 
 
 def counted_by(config: ModelConfig, first_position: int | None) -> Counted:
     """The rule of the models of text in a config; `first_position` says what an unknown type does not."""
     levels = [*config._to_text(must_end=False)]
     _refuse_coordinates(levels)
-    of_levels = [rules().get(level._known_type or "", "") for level in levels]
-    for level, rule in zip(levels, of_levels, strict=True):
-        if rule == "none" or level.vision is level or level.audio is level or _has_no_ids(level):
+    of_levels = [rule_of(level) for level in levels]
+    for level, (rule, _) in zip(levels, of_levels, strict=True):
+        if rule == "none" or level.vision is level or level.audio is level or (not rule and _has_no_ids(level)):
             remedy = use_of(level._known_type or "") or "its exported graph has no such input"
             found = f"is {shown(level.model_type)}, a model that takes no position ids of tokens"
             raise refused(ValueError, level._place("model_type"), found, remedy=remedy)
-    if "" not in of_levels and len({*of_levels}) == 1:
-        rule, first = of_levels[0], _first(levels[-1], of_levels[0])
+    rules = {rule for rule, _ in of_levels}
+    if "" not in rules and len(rules) == 1:
+        (rule,), part, key = rules, levels[-1], "pad_token_id"
+        # A model around a model of text may begin elsewhere.
+        first = max(each.first for each in of_levels)
+        if rule == "padding":
+            first = integer(part._place(key), part._json.get(key, first - 1), 0) + 1
         if first_position not in (None, first):
             found = f"is {shown(first_position)}, but the first token of {config.model_type!r} is at {first}"
             raise refused(ValueError, "first_position", found, remedy="leave it out")
-        is_decoder = rule == "columns" and levels[-1]._json.get("is_decoder") is True
+        is_decoder = rule == "columns" and part._json.get("is_decoder") is True
         return Counted("valid" if is_decoder else rule, first)
     if first_position is not None:
         return Counted("valid", integer("first_position", first_position, 0))
-    raise _unknown(next((level for level, rule in zip(levels, of_levels, strict=True) if not rule), config))
-
-
-def _first(config: ModelConfig, rule: str) -> int:
-    """Where the first token is."""
-    name = config._known_type or ""
-    if rule == "padding":
-        key = "pad_token_id"
-        return integer(config._place(key), config._json.get(key, _known()["padding"][name]), 0) + 1
-    return int(_known()["first_positions"].get(name, 0))
+    raise _unknown(next((level for level, each in zip(levels, of_levels, strict=True) if not each.rule), config))
 
 
 def _has_no_ids(config: ModelConfig) -> bool:
     """Whether it is known what the model has, and it has no position ids."""
-    name, data = config._known_type or "", table()
-    return name not in rules() and (name in data["sinusoids"] or name in data["biases"] or name in data["grids"])
+    return any(config._known_type in table()[kind] for kind in ("sinusoids", "biases", "grids"))
 
 
 def _unknown(config: ModelConfig) -> Exception:

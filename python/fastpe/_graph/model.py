@@ -1,11 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The row of a model in models.json, the numbers that its config.json has for it, and checks that its inputs share."""
+"""The row of a model in the table of graphs, the numbers that its config.json has for it, and checks that its inputs share."""
 
 from __future__ import annotations
 
 import functools
-import importlib.resources
-import json
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
@@ -16,6 +14,7 @@ from fastpe import _core
 from fastpe._arguments import integer, likely, model_guess, number, shown
 from fastpe._arrays import WritableArray
 from fastpe._config.model import ModelConfig
+from fastpe._config.tables import graphs
 from fastpe._errors import refused
 
 Array = npt.NDArray[Any]
@@ -40,7 +39,7 @@ class Model(NamedTuple):
     @property
     def tokens(self) -> Mapping[str, int]:
         """The ids of tokens that its class has by default."""
-        return models()[self.name].get("tokens", {})  # type: ignore[no-any-return]
+        return graphs()[self.name].get("tokens", {})
 
     def value(self, key: str) -> Any:
         """A value of the config, or the default of its class."""
@@ -73,21 +72,9 @@ class Model(NamedTuple):
 
 
 @functools.cache
-def models() -> Mapping[str, Mapping[str, Any]]:
-    """The rows of each model, by the kind of input."""
-    table = json.loads(importlib.resources.files("fastpe").joinpath("_graph/models.json").read_text("utf-8"))
-    rows = table["models"]
-    rows |= {name: rows[same] for name, same in table["other_names"].items()}
-    return {
-        name: {kind: rows[row][kind] if isinstance(row, str) else row for kind, row in kinds.items()}
-        for name, kinds in rows.items()
-    }
-
-
-@functools.cache
 def _names(kind: str) -> Mapping[str, str]:
     """The names of rows by the model types of their models and parts."""
-    return {f"{name}{ending}": name for name, kinds in models().items() if kind in kinds for ending in _endings[kind]}
+    return {f"{name}{ending}": name for name, kinds in graphs().items() if kind in kinds for ending in _endings[kind]}
 
 
 def encoder(kind: str, config: ModelConfig) -> Model:
@@ -104,13 +91,13 @@ def encoder(kind: str, config: ModelConfig) -> Model:
         name = _names(kind).get(model_type)
         if name is None:
             continue
-        row = models()[name][kind]
+        row = graphs()[name][kind]
         if part is config and model_type == name and row["config"] and row["config"].keys().isdisjoint(config._json):
             remedy = f"pass the config.json of the model, or its {key}"
             raise refused(ValueError, "config", f"has no {key}", remedy=remedy)
         return Model(name, {**row, "config": {}}, level, part, row["config"])
     found = f"has the model_type {shown(types[0])}" if types else "has no model_type"
-    known = [name for name, kinds in models().items() if kind in kinds]
+    known = [name for name, kinds in graphs().items() if kind in kinds]
     expected = f"a model whose {kind} inputs are known: {', '.join(known)}"
     raise refused(ValueError, "config", found, expected, model_guess(types[0], known) if types else "")
 
@@ -126,7 +113,7 @@ def text_model(config: ModelConfig) -> Model | None:
     part = level._json.get("vision_config") or {}
     if not isinstance(part, Mapping):
         raise refused(TypeError, level._place("vision_config"), f"is {shown(part)}", "a mapping")
-    kinds = models()[name]
+    kinds = graphs()[name]
     return Model(name, kinds["text"], level, level._part("vision_config") or level, kinds["vision"]["config"])
 
 

@@ -14,7 +14,7 @@ from fastpe._arrays import ArrayLike, WritableArray
 from fastpe._config.file import Json
 from fastpe._config.model import ModelConfig, model_of
 from fastpe._errors import refused
-from fastpe._graph.counted import Counted, counted_by, rules
+from fastpe._graph.counted import Counted, counted_by, rule_of
 from fastpe._graph.model import Array, Model, integer_array, text_model
 from fastpe._graph.numberings import numberings
 from fastpe._graph.tokens import SpecialTokens, image_kind, video_kind
@@ -87,7 +87,7 @@ def text_inputs(
     Models that generate text count the tokens that are not padding, as ``attention_mask.cumsum(-1) - 1`` in transformers
     (generation/utils.py) does; padding is at position 1. Encoders such as BERT count all columns. Those such as RoBERTa
     count tokens other than padding from ``padding_idx + 1``, with padding at `padding_idx`. Which model has which rule is
-    measured, by giving position ids to tiny models. Ids of several coordinates are those of ``get_rope_index`` in
+    measured, by giving position ids to tiny models, or, where none can be made, that of ``generate``. Ids of several coordinates are those of ``get_rope_index`` in
     transformers 5.24, except that text continues after the largest coordinate of a video, as in the code of the models'
     authors.
 
@@ -172,7 +172,7 @@ def _read(config: ModelConfig, first_position: int | None) -> Counted | _Among:
             if per_second := model.row.get("per_second"):
                 model.number(per_second)
             return model, SpecialTokens(model)
-        if level._known_type in rules() or "vlm_config" not in level._json:
+        if rule_of(level).rule or "vlm_config" not in level._json:
             break
     return counted_by(level, first_position)
 

@@ -1,39 +1,32 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Write python/fastpe/_config/token_positions.json: how transformers numbers the tokens of each model type.
-
-    python tools/token_positions.py            # say which types differ from the stored ones
-    python tools/token_positions.py --write
+"""How transformers numbers the tokens of each model type.
 
 Of each type, a tiny model without trained weights is given ids with padding on the left, and position ids by each rule: the
 rule that changes nothing is the model's own. Models that generate text get the counts of valid tokens from `generate`.
-It needs torch and transformers.
 """
 
 from __future__ import annotations
 
 import importlib
 import inspect
-import json
-import os
-import pathlib
 import signal
-import sys
-import warnings
-from typing import Any
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, NamedTuple
 
 from fastpe._config import tables
 
-STORED = pathlib.Path(__file__).parents[1] / "python" / "fastpe" / "_config" / "token_positions.json"
-ROTATED = tables.table()["models"]
-# By hand, each with the lines that say so.
-FIRST = {"paligemma": 1}  # modeling_paligemma.py: "Paligemma positions are 1-indexed"
-LEFT_OUT = {
-    "kosmos-2": "its generate takes position_ids away, as its positions begin behind its padding token",
-    "xlm": "its generate takes position_ids away",
-    "flaubert": "as xlm",
-    "diffusion_gemma": "it generates all tokens of a block at once",
-    **dict.fromkeys(("gradium_phonon_tts", "pocket_tts"), "they generate sound"),
-}
+PROCESSOR_SECONDS = 60  # for one model: what takes longer is listed as not measured
+
+
+class Ids(NamedTuple):
+    """The rule of a type and its first position; and why one is not measured, or follows only from `generate`."""
+
+    rule: str
+    first: int
+    why: str = ""
+
+
 SMALL = {
     64: "hidden_size d_model n_embd dim emb_dim embedding_size intermediate_size ffn_dim n_inner d_inner hidden_dim d_ff "
     "encoder_ffn_dim decoder_ffn_dim max_position_embeddings n_positions moe_intermediate_size word_embed_proj_dim",
@@ -80,35 +73,46 @@ def classes_of(config: Any) -> list[Any]:
     return [(name, each) for name, each in found if "input_ids" in inspect.signature(each.forward).parameters]
 
 
-def measured(model_type: str, config_class: Any) -> tuple[str, int]:
-    """The rule of a type and its first position, or "" for what is not known."""
-    classes = classes_of(config_class())
-    if not classes:
-        return "", 0
+def measured(model_type: str, config_class: Any) -> Ids:
+    """The rule of one type; a rule is empty where it is not known."""
+    by_hand = tables.written()["ids"].get(model_type, ["?"])
+    if not by_hand[0]:
+        return Ids("", 0)  # its reason is in the table
+    if not (classes := classes_of(config_class())):
+        return Ids("", 0)  # takes no tokens
     with_ids = [(name, each) for name, each in classes if takes_ids(each)]
     if not with_ids:
-        return "none", 0
+        return Ids("none", 0)
     is_masked = any(name == "MASKED_LM" for name, _ in with_ids)
     own = vars(importlib.import_module(with_ids[0][1].__module__)).values()
     kinds = [each for each in own if getattr(each, "config_class", None) is config_class and not is_masked]
     causal = [each for each in (*(kind for _, kind in with_ids), *kinds) if each.can_generate() and takes_ids(each)]
-    if any(makes_its_own(each) for each in causal):
-        return "", 0
+    models = tables.table()["models"]
+    if models.get(model_type, {}).get("mrope") or any(makes_its_own(each) for each in causal):
+        return Ids("", 0)  # see graphs.py
     is_causal = bool(causal) and not is_masked and not getattr(config_class(), "is_encoder_decoder", False)
     kind = causal[0] if is_causal else with_ids[0][1]
     try:
-        found = compared(kind, shrunk(config_class()))
-    except Exception:  # noqa: BLE001 - sizes that differ from layer to layer
-        found = None
-    if found is None:
-        has_rotation = model_type in ROTATED or text_type(config_class) in ROTATED
-        return ("valid", FIRST.get(model_type, 0)) if is_causal and has_rotation else ("", 0)
-    starts, rules = found
+        starts, rules = compared(kind, shrunk(config_class()))
+    except Exception as error:  # noqa: BLE001  # whatever a class raises for sizes that it was not written for
+        why = f"{kind.__name__}: {reason(error)}"
+        is_rotated = bool({model_type, text_type(config_class)} & {*models})
+        return (
+            Ids("valid", 0, f"ids as generate counts, not compared: {why}")
+            if is_causal and is_rotated
+            else Ids("", 0, why)
+        )
     if "padding" in rules and 0 not in starts:
-        return "padding", starts[0] - 1
+        return Ids("padding", starts[0])
     if is_causal:
-        return ("valid", FIRST.get(model_type, 0)) if 0 in starts else ("", 0)
-    return ("columns", starts[0]) if starts and ("columns" in rules or starts[0] > 0) else ("", 0)
+        return Ids("valid", 0) if 0 in starts else Ids("", 0, "0 is not the first position")
+    if starts and ("columns" in rules or starts[0] > 0):
+        return Ids("columns", starts[0])
+    return Ids("", 0, "no rule gives what it gives by itself")
+
+
+def reason(error: Exception) -> str:
+    return f"{type(error).__name__}: {' '.join(str(error).split())[:100]}"
 
 
 def takes_ids(kind: Any) -> bool:
@@ -127,16 +131,15 @@ def text_type(config_class: Any) -> str:
     return getattr(text, "model_type", "") if text is not None else ""
 
 
-def compared(kind: Any, config: Any) -> tuple[list[int], list[str]] | None:
-    """Which first positions, and which rules, give what the model gives by itself; None if it cannot be made so small."""
+def compared(kind: Any, config: Any) -> tuple[list[int], list[str]]:
+    """Which first positions, and which rules, give what the model gives by itself."""
     torch = importlib.import_module("torch")
     torch.manual_seed(0)
     config._attn_implementation = "eager"
     padding = getattr(config, "pad_token_id", None)
     padding = 1 if padding is None or padding < 0 else padding
     length, left = 9, 3
-    signal.alarm(25)
-    try:
+    with limited():
         model = kind(config).eval().float()
         for parameter in model.parameters():
             if parameter.ndim >= 2:
@@ -150,10 +153,22 @@ def compared(kind: Any, config: Any) -> tuple[list[int], list[str]] | None:
             "padding": [padding] * left + list(range(padding + 1, padding + 1 + length)),
         }
         return starts, [name for name, each in rules.items() if agrees(model, padded, own, left, each)]
-    except Exception:  # noqa: BLE001 - whatever a class raises for sizes that it was not written for
-        return None
+
+
+@contextmanager
+def limited() -> Iterator[None]:
+    """Raise TimeoutError after this time of the processor, which does not depend on what else the machine does."""
+
+    def stop(*_: Any) -> None:
+        raise TimeoutError(f"more than {PROCESSOR_SECONDS} s of the processor")
+
+    before = signal.signal(signal.SIGPROF, stop)
+    signal.setitimer(signal.ITIMER_PROF, PROCESSOR_SECONDS)
+    try:
+        yield
     finally:
-        signal.alarm(0)
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.signal(signal.SIGPROF, before)
 
 
 def agrees(model: Any, ids: Any, expected: Any, left: int, positions: list[int]) -> bool:
@@ -174,44 +189,21 @@ def output(model: Any, ids: Any, valid: Any, **given: Any) -> Any:
     return next(each for each in (result.get("logits"), result.get("last_hidden_state")) if each is not None).float()
 
 
-def table() -> dict[str, Any]:
-    """What stands in the file."""
-    mapping = importlib.import_module("transformers.models.auto.configuration_auto").CONFIG_MAPPING
-    rules: dict[str, tuple[str, int]] = {}
-    texts: dict[str, tuple[str, int]] = {}
-    for name in sorted(mapping.keys()):
+def measure(kinds: Mapping[str, Any]) -> tuple[dict[str, list[Any]], dict[str, str]]:
+    """The rules of these types and of the texts in them, and why some are not measured."""
+    rules: dict[str, list[Any]] = {}
+    texts: dict[str, list[Any]] = {}
+    missing = {}
+    for name in sorted(kinds):
         try:
-            rules[name] = ("", 0) if name in LEFT_OUT else measured(name, mapping[name])
-            if rules[name][0] == "valid" and (part := text_type(mapping[name])):
-                texts.setdefault(part, ("valid", 0))
-        except Exception:  # noqa: BLE001 - a class without defaults, or without a package that it needs
-            rules[name] = ("", 0)
-    rules |= {name: rule for name, rule in texts.items() if rules.get(name, ("",))[0] != "valid"}
-    found = {name: [each for each in sorted(rules) if rules[each][0] == name] for name in ("valid", "columns", "none")}
-    padding = {name: first for name, (rule, first) in sorted(rules.items()) if rule == "padding"}
-    first = {name: first for name, (rule, first) in sorted(rules.items()) if rule in ("valid", "columns") and first}
-    return {**found, "padding": padding, "first_positions": first}
-
-
-def main() -> int:
-    warnings.simplefilter("ignore")
-    os.environ["TRANSFORMERS_VERBOSITY"] = "error"
-    signal.signal(signal.SIGALRM, _stop)
-    source = "transformers 5.24, by tools/token_positions.py"
-    new = {"source": source, **table()}
-    if "--write" in sys.argv[1:]:
-        lines = [f"  {json.dumps(name)}: {json.dumps(value)}" for name, value in new.items()]
-        STORED.write_text("{\n" + ",\n".join(lines) + "\n}\n", "utf-8")
-        return 0
-    old = json.loads(STORED.read_text("utf-8"))
-    changed = [name for name in new if old.get(name) != new[name]]
-    print("\n".join(f"{name}: differs" for name in changed) or "no type differs")
-    return bool(changed)
-
-
-def _stop(*_: Any) -> None:
-    raise TimeoutError
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+            found = measured(name, kinds[name])
+            part = text_type(kinds[name]) if found.rule == "valid" else ""
+        except Exception as error:  # noqa: BLE001  # a class without defaults, or without a package that it needs
+            found, part = Ids("", 0, reason(error)), ""
+        if found.rule:
+            rules[name] = [found.rule, found.first]
+        if part:
+            texts[part] = ["valid", 0]
+        if found.why:
+            missing[name] = found.why
+    return rules | {name: rule for name, rule in texts.items() if rules.get(name, [""])[0] != "valid"}, missing

@@ -1,26 +1,20 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Measure the models of the installed transformers: python tools/rotary_models.py --write, or --check.
+"""Rotation and layers of the models of the installed transformers, and which part of a configuration is the language model.
 
-``--write`` makes python/fastpe/_config/measured.json. Every class of transformers that makes one-dimensional rotary tables is
-made from its default configuration, and what it does is measured: the form of its tables, the pairing and the direction of
-its module's own rotation, which keys of the configuration change the width, whether it reads a rope mapping, the defaults,
-the types of its layers, and which part of a configuration is the language model. ``--check`` says what a release of
-transformers changes in that file. Both print what they could not measure: it belongs into written.json, by hand and with its
-source, whose fields replace those of measured.json. token_positions.py measures how tokens are numbered. tests/peers compares
-tables, rotations and layers with the models.
+Every class of transformers that makes one-dimensional rotary tables is made from its default configuration, and what it does
+is measured: the form of its tables, the pairing and the direction of its module's own rotation, which keys of the
+configuration change the width, whether it reads a rope mapping, the defaults, and the types of its layers. tests/peers
+compares tables, rotations and layers with the models.
 """
 
 from __future__ import annotations
 
-import argparse
 import importlib
 import inspect
 import itertools
 import json
-import logging
 import pathlib
 import re
-import sys
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
@@ -29,12 +23,10 @@ import numpy as np
 import torch
 import transformers
 
-sys.path.insert(0, str(pathlib.Path(__file__).parents[1]))
-from fastpe._config.tables import ModelType, table, written
+from fastpe._config.tables import ModelType, table
 from fastpe._config.unread import concerns_rotation
 from tests.oracles.model import rotated
 
-MEASURED = pathlib.Path(__file__).parents[1] / "python" / "fastpe" / "_config" / "measured.json"
 WIDTH = ["head_dim", "hidden_size // num_attention_heads"]
 LENGTHS = ("max_position_embeddings", "original_max_position_embeddings")
 PLAIN = {"rope_type": "default", "rope_theta": 10000.0}
@@ -42,7 +34,7 @@ PLAIN = {"rope_type": "default", "rope_theta": 10000.0}
 LAYER_KEYS = ("sliding_window_pattern", "full_attention_interval", "global_attn_every_n_layers")
 
 # Known classes, among them those that are given another configuration than their annotation names.
-KNOWN = pathlib.Path(__file__).parents[1] / "tests" / "data" / "rotary_classes.json"
+KNOWN = pathlib.Path(__file__).parents[2] / "tests" / "data" / "rotary_classes.json"
 
 
 class Rotary(NamedTuple):
@@ -328,22 +320,10 @@ def configurations() -> dict[str, type]:
     return found
 
 
-def unknown_types(data: dict[str, Any]) -> list[str]:
-    """Model types that no table has: they need a row, or the name of a call, or they are `without`."""
-    tables = ("models", "parts", "layouts", "told", "sinusoids", "grids", "learned", "without")
-    known = {name for each in tables for name in data[each]}
-    return sorted({*configurations()} - known)
-
-
-class Measured(NamedTuple):
-    """The content of measured.json, and what could not be measured, by model_type."""
-
-    data: dict[str, Any]
-    missing: dict[str, list[str]]
-
-
-def measure(rotaries: Iterable[Rotary], kinds: Mapping[str, type]) -> Measured:
-    """Measure classes that make tables, and configurations by their model_type."""
+def measure(
+    rotaries: Iterable[Rotary], kinds: Mapping[str, type]
+) -> tuple[dict[str, Any], dict[str, list[str]], dict[str, list[str]]]:
+    """The rows of classes that make tables, the parts of configurations, and what is not measured of a model_type."""
     models: dict[str, Any] = {}
     missing: dict[str, list[str]] = {}
     for rotary in rotaries:
@@ -368,57 +348,4 @@ def measure(rotaries: Iterable[Rotary], kinds: Mapping[str, type]) -> Measured:
         keys = sorted(key for key in own - ModelType(**row_of_file).read_keys if concerns_rotation(key))
         missing |= {name: [*missing.get(name, []), f"what {', '.join(keys)} mean"]} if keys else {}
     parts = {name: part for name, kind in sorted(kinds.items()) if (part := text_part(kind)) and name not in models}
-    source = f"huggingface/transformers, version {transformers.__version__}: src/transformers, and there the folder that a row names"
-    return Measured({"source": source, "models": dict(sorted(models.items())), "parts": parts}, missing)
-
-
-def text_of(data: dict[str, Any]) -> str:
-    """The file: a line for each row."""
-    lines = []
-    for name, value in data.items():
-        if isinstance(value, dict):
-            rows = (f"{json.dumps(key)}: {json.dumps(each)}" for key, each in value.items())
-            value_text = "{\n" + ",\n".join(rows) + "\n}"
-        else:
-            value_text = json.dumps(value)
-        lines.append(f"{json.dumps(name)}: {value_text}")
-    return "{\n" + ",\n".join(lines) + "\n}\n"
-
-
-def differences(stored: dict[str, Any], found: dict[str, Any]) -> list[str]:
-    """What a release changes, row by row."""
-    complaints = []
-    for kind in ("models", "parts"):
-        for name in sorted({*stored[kind], *found[kind]}):
-            ours, theirs = stored[kind].get(name), found[kind].get(name)
-            if ours != theirs:
-                complaints.append(f"{kind}, {name}: {json.dumps(ours)}, measured: {json.dumps(theirs)}")
-    return complaints
-
-
-def main() -> int:
-    """Measure, and write or compare."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--write", action="store_true", help="write measured.json")
-    parser.add_argument("--check", action="store_true", help="say what differs from measured.json, as without --write")
-    options = parser.parse_args()
-    logging.disable(logging.WARNING)
-    kinds = configurations()
-    found = measure(classes(), kinds)
-    changed = differences(json.loads(MEASURED.read_text("utf-8")), found.data) if MEASURED.exists() else []
-    if options.write:
-        MEASURED.write_text(text_of(found.data), "utf-8")
-        table.cache_clear()
-    print("\n".join(changed), end="\n" if changed else "")
-    print(
-        f"transformers {transformers.__version__}: {len(found.data['models'])} model types, {len(changed)} differences"
-    )
-    new = {name for name in found.missing if name not in written()["models"] and name not in written()["parts"]}
-    for name in sorted(new | {*unknown_types(table())}):
-        why = found.missing.get(name, ["no table has it"])
-        print(f"not measured: {name or 'a class without a model_type'}: {'; '.join(why)}")
-    return int(bool(changed) and not options.write)
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+    return dict(sorted(models.items())), parts, missing

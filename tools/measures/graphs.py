@@ -1,38 +1,36 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Write tests/data/graph_inputs.json: what the installed transformers computes for each row of the table of graphs.
+"""Inputs of exported graphs: which rule of written.json a model's own code follows, and what it computes, which is stored.
 
-    python tools/graph_inputs.py            # say which rows differ from the stored ones
-    python tools/graph_inputs.py --write
-
-It needs torch and transformers. tests/graph/test_stored_inputs.py compares fastpe with the file.
+A rule is one by which fastpe gives what transformers computes, for prompts among images and videos, and for grids.
+tests/graph/test_stored_inputs.py compares fastpe with what is stored.
 """
 
 from __future__ import annotations
 
+import contextlib
+import importlib
+import inspect
 import json
 import pathlib
-import sys
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
 
-sys.path.insert(0, str(pathlib.Path(__file__).parents[1]))
-
-from fastpe._graph.model import models
+from fastpe._config import tables
+from fastpe._graph import model as reader
 from tests.oracles import graph_peers as peers
+from tests.oracles.stored_inputs import check
 
-STORED = pathlib.Path(__file__).parents[1] / "tests" / "data" / "graph_inputs.json"
-# The folder of a type whose classes are those of another one; text and vision are asked for separately.
-SAME = {("text", "glmga"): "glm46v", ("vision", "glmga"): "qwen2_vl", ("vision", "glm46v"): "qwen2_vl"}
-SAME |= {("vision", "cosmos3_omni"): "qwen3_vl"}
+STORED = pathlib.Path(__file__).parents[2] / "tests" / "data" / "graph_inputs.json"
 TRANSPOSED = ("muse_glimmer", "muse_spark")
 # One in which the order of the factors of times shows in what is cut off.
 PER_SECOND = {"qwen2_5_vl": 3, "qwen2_5_omni": 7, "qwen3_omni_moe": 7}
 
 
-def text_row(folder: str) -> dict[str, Any]:
-    """Prompts with what `get_rope_index` gives."""
-    config = peers.peer(folder, own_tokens=False).config
+def text_row(folder: str, of: str) -> dict[str, Any]:
+    """Prompts with what `get_rope_index` gives; those of a folder, for the classes of another one that may count so."""
+    config = peers.peer(folder, own_tokens=False, of=of).config
     own = {name: token for name, token in peers.TOKENS.items() if name in config.to_dict()}
     sizes: dict[str, Any] = {}
     if folder == "qwen2_5_vl":
@@ -43,13 +41,13 @@ def text_row(folder: str) -> dict[str, Any]:
         sizes = {"position_id_per_seconds": PER_SECOND[folder]}
     rng = np.random.default_rng(1)
     drawn = [
-        peers.drawn(folder, rng, padding=padding, own_tokens=False, sizes=peers.SMALL)
+        peers.drawn(folder, rng, padding=padding, own_tokens=False, sizes=peers.SMALL, of=of)
         for padding in ("", "left", "right") * (1 if folder == "minicpmv4_7" else 2)
     ]
     prompts = [*drawn, *long_videos(folder, config), *uneven_slices(folder), *odd_ends(folder, config)]
     for prompt in prompts:
         prompt.tokens[prompt.tokens >= 300] = 1
-    return {"config": {**own, **sizes}, "prompts": [numbered(folder, config, prompt) for prompt in prompts]}
+    return {"config": {**own, **sizes}, "prompts": [numbered(folder, of, config, prompt) for prompt in prompts]}
 
 
 def long_videos(folder: str, config: Any) -> list[peers.Prompt]:
@@ -104,7 +102,7 @@ def odd_ends(folder: str, config: Any) -> list[peers.Prompt]:
     return [peers.Prompt(row, np.ones_like(row), {"image_grid_thw": np.array([[1, 4, 6]])}, none, False, np.array([1]))]
 
 
-def numbered(folder: str, config: Any, prompt: peers.Prompt) -> dict[str, Any]:
+def numbered(folder: str, of: str, config: Any, prompt: peers.Prompt) -> dict[str, Any]:
     kinds = np.zeros(prompt.tokens.shape, int)
     kinds[prompt.tokens == config.image_token_id] = 1
     if hasattr(config, "video_start_token_id") and folder.startswith("glm"):
@@ -115,7 +113,7 @@ def numbered(folder: str, config: Any, prompt: peers.Prompt) -> dict[str, Any]:
     for name, kind in (("video_token_id", 2), ("audio_token_id", 3)):
         if hasattr(config, name):
             kinds[prompt.tokens == getattr(config, name)] = kind
-    ids, deltas = peers.rope_index(folder, prompt, kinds, own_tokens=False)
+    ids, deltas = peers.rope_index(folder, prompt, kinds, own_tokens=False, of=of)
     arguments = {name: each.tolist() for name, each in prompt.grids.items()}
     if not prompt.mask.all():
         arguments["attention_mask"] = prompt.mask.tolist()
@@ -124,9 +122,9 @@ def numbered(folder: str, config: Any, prompt: peers.Prompt) -> dict[str, Any]:
     return stored if folder == "glm_image" else {**stored, "rope_deltas": deltas.tolist()}
 
 
-def vision_row(folder: str, name: str) -> dict[str, Any]:
+def vision_row(folder: str, name: str, row: Mapping[str, Any]) -> dict[str, Any]:
     """What the exporters give for grids, by a class's defaults and by other numbers."""
-    row, cases = models()[name]["vision"], []
+    cases = []
     if "padded" in row:
         return {"cases": [padded_case(folder, side, row["padded"]) for side in (27, 38)]}
     if name == "inkling2":
@@ -180,8 +178,8 @@ def sums(folder: str, model: Any, grids: Any, indices: Any, weights: Any) -> lis
     return np.round((table[np.asarray(indices)] * np.asarray(weights, float)).sum(axis=1), 5).tolist()  # type: ignore[no-any-return]
 
 
-def audio_row(folder: str) -> dict[str, Any]:
-    row, cases = models()[folder]["audio"], []
+def audio_row(folder: str, row: Mapping[str, Any]) -> dict[str, Any]:
+    cases = []
     known = {key: each for key, each in {"n_window": 25, "n_window_infer": 200}.items() if key in row["config"]}
     lengths = np.array([1, 130, 300, 49])
     for changes in ({}, known):
@@ -206,33 +204,122 @@ def plain(value: Any) -> Any:
     return value.tolist() if hasattr(value, "tolist") else value
 
 
-def written() -> str:
-    """The rows, each of which is stored once."""
+def made_row(kind: str, name: str, folder: str, rule: str) -> dict[str, Any]:
+    """What the classes of a folder compute, asked as a model that follows this rule."""
+    if kind == "vision":
+        return vision_row(folder, name, tables.table()["graph_rules"]["vision"][rule])
+    return text_row(rule, folder) if kind == "text" else audio_row(folder, tables.table()["graph_rules"]["audio"][rule])
+
+
+def folder_of(kind: str, model_type: str, config: Any) -> str:
+    """The folder of the classes of one kind of input; empty where there are none."""
+    folder = config.__module__.split(".")[2:3]
+    if folder != [model_type]:
+        return ""
+    part = getattr(config(), f"{kind}_config", None)
+    if kind == "text":
+        auto = importlib.import_module("transformers.models.auto.modeling_auto")
+        mapping = auto.MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING
+        folder = [mapping[config].__module__.split(".")[2]] if config in mapping else folder
+    elif part is not None and not isinstance(part, dict):
+        folder = [type(part).__module__.split(".")[2]]
+    try:
+        module = importlib.import_module(f"transformers.models.{folder[0]}.modeling_{folder[0]}")
+    except ImportError:
+        return ""
+    classes = [each for each in vars(module).values() if inspect.isclass(each)]
+    if kind == "text":
+        return folder[0] if any(hasattr(each, "get_rope_index") for each in classes) else ""
+    helpers = {getattr(each, "__module__", ""): name for name, each in vars(module).items()}
+    has_encoder = hasattr(module, "get_audio_cu_seqlens") if kind == "audio" else "transformers.vision_utils" in helpers
+    return folder[0] if has_encoder else ""
+
+
+@contextlib.contextmanager
+def tried(name: str, row: dict[str, Any]) -> Iterator[None]:
+    """The table with this row."""
+    rows: Any = tables.graphs()
+    before, rules = rows.get(name), tables.table()["graph_rules"]
+    rows[name] = {kind: rules[kind][each] if kind in rules else each for kind, each in row.items()}
+    reader._names.cache_clear()
+    try:
+        yield
+    finally:
+        rows.pop(name)
+        rows |= {} if before is None else {name: before}
+        reader._names.cache_clear()
+
+
+def rule_of(kind: str, name: str, config: Any, folder: str, row: dict[str, Any]) -> str:
+    """The first rule, simple ones in front, that gives what the classes of the folder compute; "" for none."""
+    rules = tables.table()["graph_rules"][kind]
+    asked = rules.keys() - tables.written()["graphs"]  # of the others no exporter computes them
+    for rule in sorted(asked, key=lambda each: (each != name, len(str(rules[each])), each)):
+        with contextlib.suppress(Exception), tried(name, {**row, kind: rule}):
+            check({name: {kind: made_row(kind, name, folder, rule)}}, kind, name)
+            if kind != "text" or has_visual_mask(config) == bool(rules[rule].get("visual_mask")):
+                return rule
+    return ""
+
+
+def has_visual_mask(config: Any) -> bool:
+    """Whether the model of text of a configuration takes the places of images."""
+    text = type(config().get_text_config())
+    module = importlib.import_module(text.__module__.replace("configuration_", "modeling_"))
+    kinds = [each for each in vars(module).values() if inspect.isclass(each) and hasattr(each, "forward")]
+    return any("visual_pos_masks" in inspect.signature(each.forward).parameters for each in kinds)
+
+
+def tokens_of(config: Any, rule: Mapping[str, Any]) -> dict[str, int]:
+    """The ids of tokens that a class has by default and the rule reads."""
+    config = getattr(config, "thinker_config", None) or config
+    keys = [
+        "image_token_id",
+        "video_token_id",
+        *(["audio_token_id"] if rule.get("audio") else []),
+        *rule.get("marks", ()),
+    ]
+    found = {key: getattr(config, key, None) for key in keys}
+    return {key: token for key, token in found.items() if isinstance(token, int)}
+
+
+def measure(kinds: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, str]]:
+    """The rows of these types, and why some are not measured."""
+    rows, missing = {}, {}
+    for name in sorted({*kinds} - {*tables.written()["graphs"]}):
+        row: dict[str, Any] = {}
+        for kind in ("vision", "audio", "text"):
+            with contextlib.suppress(Exception):  # classes without defaults
+                folder = folder_of(kind, name, kinds[name])
+                if folder and (rule := rule_of(kind, name, kinds[name], folder, row)):
+                    row[kind] = rule
+                elif folder:
+                    missing[name] = f"the {kind} inputs of its exported graph, whose classes are in {folder}"
+        if "text" in row:
+            tokens = tokens_of(kinds[name](), tables.table()["graph_rules"]["text"][row["text"]])
+            row = {**({"tokens": tokens} if tokens else {}), "text": row.pop("text"), **row}
+        if row:
+            rows[name] = row
+    return rows, missing
+
+
+def store(*, write: bool, names: list[str]) -> list[str]:
+    """Write the rows, each of which is stored once; or say which differ."""
+    kinds = importlib.import_module("tools.measures.rotation").configurations()
+    old = json.loads(STORED.read_text("utf-8"))
     rows: dict[str, dict[str, Any]] = {}
-    for name, kinds in models().items():
+    for name, row in tables.table()["graphs"].items():
+        if names and name not in names and name in old:
+            rows[name] = old[name]
+            continue
         rows[name] = {}
-        for kind in kinds.keys() - {"tokens"}:
-            folder = SAME.get((kind, name), name)
-            row = {"text": text_row, "audio": audio_row}.get(kind, lambda each, name=name: vision_row(each, name))(
-                folder
-            )
-            same = next((one for one, other in rows.items() if other.get(kind) == row), None)
-            rows[name][kind] = row if same is None else same
-    note = "What transformers 5.24 computes for each row of the table of graphs: tools/graph_inputs.py writes it."
-    lines = [f"{json.dumps(name)}: {json.dumps(row, separators=(',', ':'))}" for name, row in rows.items()]
-    return "{\n" + ",\n".join([f'"note": {json.dumps(note)}', *lines]) + "\n}\n"
-
-
-def main() -> int:
-    new, old = written(), STORED.read_text("utf-8") if STORED.exists() else "{}"
-    if "--write" in sys.argv[1:]:
-        STORED.write_text(new, "utf-8")
-        return 0
-    before, after = json.loads(old), json.loads(new)
-    changed = [name for name in sorted({*before, *after}) if before.get(name) != after.get(name)]
-    print("\n".join(f"{name}: differs" for name in changed) or "no row differs")
-    return bool(changed)
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+        for kind in sorted(row.keys() - {"tokens"}):
+            folder = name if name in tables.written()["graphs"] else folder_of(kind, name, kinds[name])
+            made = json.loads(json.dumps(made_row(kind, name, folder, row[kind])))
+            same = next((one for one, other in rows.items() if other.get(kind) == made), None)
+            rows[name][kind] = made if same is None else same
+    if write:
+        note = "What transformers computes for each row of the table of graphs: tools/measure_models.py writes it."
+        lines = [f"{json.dumps(name)}: {json.dumps(row, separators=(',', ':'))}" for name, row in rows.items()]
+        STORED.write_text("{\n" + ",\n".join([f'"note": {json.dumps(note)}', *lines]) + "\n}\n", "utf-8")
+    return [f"stored inputs, {name}: differ" for name in rows if rows[name] != old.get(name)]

@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Measure the models of the installed transformers: python tools/measure_models.py [--write] [MODEL_TYPE ..].
+
+What is measured is python/fastpe/_config/measured.json: rotation and layers, the way to the language model, how tokens are
+numbered, the inputs of exported graphs, and what says positions in models that rotate nothing; and
+tests/data/graph_inputs.json, inputs that quick tests compare. Without --write, or with --check, the tool says what differs.
+It prints what it could not measure: that belongs into written.json, by hand and with its source, whose rows, and fields of
+models, count before those of measured.json. With the names of model types it measures only these, in a minute; all of them
+take about 20 minutes of a processor. It needs `pip install --group peers`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import json
+import logging
+import os
+import pathlib
+import sys
+import warnings
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
+
+sys.path.insert(0, str(pathlib.Path(__file__).parents[1]))
+os.environ["TRANSFORMERS_VERBOSITY"] = "error"
+
+import transformers
+
+from fastpe._config import tables
+from tools.measures import graphs, ids, rotation, unrotated
+
+MEASURED = pathlib.Path(__file__).parents[1] / "python" / "fastpe" / "_config" / "measured.json"
+# A type with a row of one of these needs no row of what rotates nothing.
+ANSWERED = ("models", "parts", "layouts", "told", "sinusoids", "grids", "learned")
+
+
+class Measured(NamedTuple):
+    """The content of measured.json; and what could not be measured: its table, its model_type and why."""
+
+    data: dict[str, Any]
+    missing: list[tuple[str, str, str]]
+
+
+def measure(rotaries: Iterable[rotation.Rotary], kinds: Mapping[str, type]) -> Measured:
+    """Measure classes that make tables, and configurations by their model_type."""
+    models, parts, without_rotation = rotation.measure(rotaries, kinds)
+    same = {name: kind for name, kind in transformers.CONFIG_MAPPING.items() if kind in kinds.values()}
+    of_ids, without_ids = ids.measure({**kinds, **same})
+    of_graphs, without_graphs = graphs.measure(kinds)
+    missing = [("models", name, why) for name, reasons in without_rotation.items() for why in reasons]
+    missing += [("ids", name, why) for name, why in without_ids.items()]
+    missing += [("graphs", name, why) for name, why in without_graphs.items()]
+    without = {}
+    for name in sorted({*kinds} - {each for table in ANSWERED for each in (*tables.written()[table], *models)}):
+        try:
+            found = unrotated.positions(kinds[name])
+        except Exception as error:  # noqa: BLE001  # a class without defaults, or without a package that it needs
+            found, why = None, ids.reason(error)
+        else:
+            why = "no table has it, and its code has a word of rotation"
+        if found is not None:
+            without[name] = found
+        elif name not in parts:
+            missing.append(("without", name, why))
+    source = (
+        f"huggingface/transformers, version {transformers.__version__}: src/transformers, and there the folder that "
+    )
+    source += "a row names"
+    data = {"source": source, "models": models, "parts": parts, "ids": of_ids, "graphs": of_graphs, "without": without}
+    return Measured(data, missing)
+
+
+def with_rows(stored: dict[str, Any], found: dict[str, Any]) -> dict[str, Any]:
+    """The stored tables with the rows that were found."""
+    return {
+        kind: dict(sorted((stored[kind] | rows).items())) if isinstance(rows, dict) else rows
+        for kind, rows in found.items()
+    }
+
+
+def text_of(data: dict[str, Any]) -> str:
+    """The file: a line for each row."""
+    lines = []
+    for name, value in data.items():
+        text = json.dumps(value)
+        if isinstance(value, dict):
+            text = "{\n" + ",\n".join(f"{json.dumps(key)}: {json.dumps(each)}" for key, each in value.items()) + "\n}"
+        lines.append(f"{json.dumps(name)}: {text}")
+    return "{\n" + ",\n".join(lines) + "\n}\n"
+
+
+def differences(stored: dict[str, Any], found: dict[str, Any]) -> list[str]:
+    """What a release changes, row by row."""
+    return [
+        f"{kind}, {name}: {json.dumps(stored[kind].get(name))}, measured: {json.dumps(rows.get(name))}"
+        for kind, rows in found.items()
+        if isinstance(rows, dict)
+        for name in sorted({*stored[kind], *rows})
+        if stored[kind].get(name) != rows.get(name)
+    ]
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Measure, and write or compare."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--write", action="store_true", help="write measured.json and tests/data/graph_inputs.json")
+    parser.add_argument("--check", action="store_true", help="say what differs from them, as without --write")
+    parser.add_argument("types", nargs="*", metavar="MODEL_TYPE", help="only these")
+    options = parser.parse_args(arguments)
+    logging.disable(logging.WARNING)
+    warnings.simplefilter("ignore")
+    importlib.import_module("torch").set_num_threads(1)
+    kinds = rotation.configurations()
+    if unknown := {*options.types} - {*kinds}:
+        parser.error(f"the installed transformers has no model_type {', '.join(sorted(unknown))}")
+    if options.types:
+        kinds = {name: kinds[name] for name in options.types}
+    found = measure((each for each in rotation.classes() if each.config.model_type in kinds), kinds)
+    stored = json.loads(MEASURED.read_text("utf-8"))
+    data = with_rows(stored, found.data) if options.types else found.data
+    changed = differences(stored, data)
+    if options.write:
+        MEASURED.write_text(text_of(data), "utf-8")
+        for cached in (tables.table, tables.graphs, tables.row_of):
+            cached.cache_clear()
+    changed += graphs.store(write=options.write, names=options.types)
+    print("\n".join(changed), end="\n" if changed else "")
+    print(f"transformers {transformers.__version__}: {len(kinds)} model types, {len(changed)} differences")
+    for kind, name, why in sorted(found.missing):
+        if name not in tables.written()[kind] and not (kind == "models" and name in tables.written()["parts"]):
+            print(f"not measured, {kind}: {name or 'a class without a model_type'}: {why}")
+    return int(bool(changed) and not options.write)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
