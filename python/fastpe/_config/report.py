@@ -40,7 +40,7 @@ _placeholders = {
     "video_grid_thw": "of the processor, [videos, 3]",
     "second_per_grid": "second_per_grid_ts or video_second_per_grid of the processor",
     "grid_thw": "of the processor, [images, 3]",
-    "target_sizes": "of the processor, [images, 2]",
+    "target_sizes": "height and width of each image in patches, [images, 2]",
     "merge_sizes": "of the processor, [images]",
     "feature_lens": "frames of each clip",
     "rope_deltas": "of the call for the prompt",
@@ -316,7 +316,8 @@ class _Writer:
             "fastpe.text_inputs(config, [[0]], video_grid_thw=[[2, 4, 4]])", self.config, "second_per_grid"
         ):
             grids.append("second_per_grid")
-        says = f"[{len(ids)}, B, L] and rope_deltas [B, 1], which the next calls take"
+        says = f"[{len(ids)}, B, L], of which rotate_ takes np.moveaxis(position_ids, 0, -1), and rope_deltas [B, 1], which the next "
+        says += "calls take"
         with_grids = "".join(f", {name}={name}" for name in grids)
         later = "fastpe.text_inputs(config, input_ids, past=past, rope_deltas=rope_deltas)"
         self._add(title, "ids", says, f"fastpe.text_inputs(config, input_ids{with_grids})", later)
