@@ -379,6 +379,10 @@ def test_heads_of_which_a_part_is_rotated_by_tables() -> None:
         ("fastpe.text_inputs({'model_type': 'llama'}, [[1]], past_key_values_length=1)", "past=past_key"),
         ("fastpe.text_inputs({'model_type': 'llama'}, [[1]], offset=1)", "past="),
         ("fastpe.encode(3, 8, convention='rope')", "fastpe.RotaryEmbedding"),
+        ("fastpe.PositionalEncoding(8, 512)", "max_len="),
+        ("fastpe.RotaryEmbedding(64, interleaved=False, mscale=1)", "scaling="),
+        ("fastpe.attention_mask(4, causal=True, sliding_window=2)", "window="),
+        ("fastpe.pair_order(64)", "neighbours"),
         ("fastpe.RoPE", "fastpe.RotaryEmbedding"),
         ("fastpe.apply_rotary_pos_emb", "rotate_by_tables"),
     ],
@@ -386,3 +390,16 @@ def test_heads_of_which_a_part_is_rotated_by_tables() -> None:
 def test_words_of_other_libraries(call: str, remedy: str) -> None:
     with pytest.raises((TypeError, ValueError, AttributeError), match=re.escape(remedy)):
         eval(call, {"fastpe": fastpe, "rope": rope(), "x": normal(L, D)})
+
+
+@pytest.mark.parametrize("given", [None, {"a": 1}, "x", {1, 2}])
+def test_what_is_no_array_is_not_made_one(given: Any) -> None:
+    with pytest.raises(TypeError, match="x is") as caught:
+        fastpe.add_(given)
+    assert "asarray" not in str(caught.value)
+
+
+def test_arrays_of_text_and_of_objects() -> None:
+    for given in (np.array(["1", "2.5"]), np.array([1, 2.5], object)):
+        dtype = refused(functools.partial(fastpe.encode, given, D), r"convert it to (\w+) first, if all are numbers")
+        close(fastpe.encode(given.astype(dtype), D), sinusoids(np.array([1, 2.5]), D))
