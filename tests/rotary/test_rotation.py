@@ -12,6 +12,7 @@ import fastpe
 
 from ..oracles.model import Array, pair_columns
 from ..oracles.reference import DTYPES, assert_same_bits, bits
+from ..reliability.conftest import run_python
 
 pytestmark = pytest.mark.usefixtures("instruction_set")
 
@@ -82,3 +83,25 @@ def test_position_0_is_no_exception(max_len: int, dtype: np.dtype[Any], interlea
     assert y[0, 0] == np.inf
     assert np.isnan(y[0, partner])  # inf * 0
     assert_same_bits(y[1], x[1])
+
+
+PAST_THE_CACHES = """
+import itertools
+import numpy as np
+import fastpe
+
+draw = np.random.default_rng(0)
+for dtype, interleaved, width, gap in itertools.product(("f4", "f8"), (False, True), (64, 32), (0, 16)):
+    rope = fastpe.RotaryEmbedding(width, interleaved=interleaved, head_dim=64)
+    x = draw.standard_normal((2, 3, 300, 64)).astype(dtype)
+    for positions, threads in itertools.product((None, draw.permutation(300)), (1, 2)):
+        out = np.zeros((2, 3, 300, 64 + gap), dtype)
+        options = {"positions": positions, "seq_axis": -2, "num_threads": threads}
+        rope.rotate(x, out=out[..., :64], **options)
+        assert out[..., :64].tobytes() == rope.rotate_(x.copy(), **options).tobytes(), (dtype, interleaved, width, gap)
+        assert not out[..., 64:].any()
+"""
+
+
+def test_an_out_that_goes_past_the_caches_has_the_bits_of_the_rotation_in_place(instruction_set: str) -> None:
+    run_python(["-c", PAST_THE_CACHES], 60, {"FASTPE_STREAMING_BYTES": "1", "FASTPE_ISA": instruction_set})
