@@ -306,7 +306,7 @@ class _Writer:
         ids = given["position_ids"]
         if ids.ndim == 2:
             first = int(ids[0, 0])
-            self._add(title, "ids", f"[B, L], from {first} on", call)
+            self._add(title, "ids", f"[B, L], from {first} on", f"inputs = {call}")
             return
         grids, empty = [], np.zeros((0, 3), np.int64)
         for name in ("image_grid_thw", "video_grid_thw"):
@@ -320,7 +320,9 @@ class _Writer:
         says += "calls take"
         with_grids = "".join(f", {name}={name}" for name in grids)
         later = "fastpe.text_inputs(config, input_ids, past=past, rope_deltas=rope_deltas)"
-        self._add(title, "ids", says, f"fastpe.text_inputs(config, input_ids{with_grids})", later)
+        self._add(
+            title, "ids", says, f"inputs = fastpe.text_inputs(config, input_ids{with_grids})", f"inputs = {later}"
+        )
 
     # Images and sound
 
@@ -348,7 +350,7 @@ class _Writer:
 
     def _encoder_masks(self, part: ModelConfig, title: str, boundaries: list[str]) -> None:
         """Where the sequences of an encoder's layers begin, as masks."""
-        key, alone = "fullatt_block_indexes", len(boundaries) == 1
+        key, alone = "fullatt_block_indexes", len(boundaries) < 2
         full: Any = part._json.get(key)
         if not alone and not (isinstance(full, list) and full and all(type(at) is int for at in full)):
             self._not_known.append(f"{title}, mask: {part._place(key)} has no layers that see whole images")
@@ -378,14 +380,14 @@ class _Writer:
         if head is None:
             self._not_known.append(f"{title}: {part._place('head_dim')} is missing, the width of a head")
             return
-        self._add(title, "rotates", says, f'fastpe.RotaryEmbedding.from_layout("{found}", {head})')
+        self._add(title, "rotates", says, f'rope = fastpe.RotaryEmbedding.from_layout("{found}", {head})')
 
     def _audio(self, part: ModelConfig) -> None:
         title, known, count = "sound", part._known_type, len(self._needs)
         call = "fastpe.audio_inputs(config, feature_lens=feature_lens)"
         if inputs := _quiet(call, self.config, feature_lens=[1000]):
             says = ", ".join(f"{name} {_shape(value)}" for name, value in inputs.items())
-            self._add(title, "inputs", f"of an exported graph, here for 1000 frames: {says}", call)
+            self._add(title, "inputs", f"of an exported graph, here for 1000 frames: {says}", f"inputs = {call}")
         place = next((f"config.parts[{name!r}]" for name, each in self.config.parts.items() if each is part), "config")
         if known in table()["models"] or known in table()["sinusoids"] or use_of(known or "", part._json):
             self._language_model(part, place, title)
