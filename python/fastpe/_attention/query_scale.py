@@ -91,62 +91,44 @@ def query_scale(
     where = numbers("positions", given, "numbers", dtype="int64" if given.dtype.kind in "iu" else "float64")
     if not (np.isfinite(where) & (where >= 0)).all():
         raise refused(ValueError, "positions", "is empty, or has a number below 0", "positions of at least 0")
-    made = [_scale(model, each, where) for each in _chosen(model, layer)]
+    # One layer, or one that is rotated and one that is not.
+    kinds = {each.is_rotated: each for each in model.layers}
+    at = None if layer is None else integer("layer", layer, 0, len(model.layers) - 1)
+    made = [_scale(model, each, where) for each in ([*kinds.values()] if at is None else [model.layers[at]])]
     if any(not np.array_equal(each, made[0]) for each in made):
         remedy = f"give layer=, from 0 to {len(model.layers) - 1}"
         raise refused(ValueError, "layer", "was not given, and the layers of this model are not alike", remedy=remedy)
     return made[0]
 
 
-def _chosen(model: Model, layer: int | None) -> list[LayerType]:
-    """The layer, or one that is rotated and one that is not."""
-    if layer is not None:
-        return [model.layers[integer("layer", layer, 0, len(model.layers) - 1)]]
-    kinds = {each.is_rotated: each for each in model.layers}
-    return [*kinds.values()]
-
-
 def _scale(model: Model, layer: LayerType, positions: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
     """The scale of one layer, at these positions."""
     kinds, part = model.found.model.query_scale, model.found.part
-    result = decimal.Decimal(1)
-    steps, strength = np.zeros(positions.shape, np.int64), decimal.Decimal(0)
+    factor, strength, steps = decimal.Decimal(1), decimal.Decimal(0), np.zeros(positions.shape, np.int64)
     with decimal.localcontext(_exact):
         if "mscale" in kinds:
-            result = _mscale(model) ** 2
+            entry = entry_of(model.found, "full_attention")
+            if entry.written_type != "default" and entry.mapping.get("mscale_all_dim"):
+                scaled, mscale = (_number(entry, key) for key in ("factor", "mscale_all_dim"))
+                factor = (decimal.Decimal("0.1") * mscale * scaled.ln() + 1) ** 2 if scaled > 1 else factor
         if "llama_4" in kinds:
             entry = entry_of(model.found, layer.name)
-            beta, trained = _value(entry, "llama_4_scaling_beta"), trained_length(entry)
-            if trained is None:
-                raise wrong((*entry.place, "original_max_position_embeddings"), "is missing", "a number", "write it")
+            strength, key = _number(entry, "llama_4_scaling_beta"), "original_max_position_embeddings"
+            trained = trained_length(entry) or Value(_number(entry, key), ())
             steps = (positions // read_size(trained)).astype(np.int64)
-            strength = decimal.Decimal(read_number(beta))
         if "temperature" in kinds and not layer.is_rotated and part._json.get("attn_temperature_tuning", True):
-            floor_scale, attn_scale = (
-                read_number(Value(part._json.get(key, usual), part._at(key)))
-                for key, usual in (("floor_scale", 8192), ("attn_scale", 0.1))
-            )
-            if floor_scale <= 0.0:
-                raise wrong(part._at("floor_scale"), f"is {floor_scale}", "a number above 0")
-            divisor: Any = int(floor_scale) if floor_scale.is_integer() else floor_scale
-            steps = ((positions + 1) // divisor).astype(np.int64)
-            strength = decimal.Decimal(attn_scale)
+            usual = {"floor_scale": 8192, "attn_scale": 0.1}
+            values = {key: Value(part._json.get(key, each), part._at(key)) for key, each in usual.items()}
+            length, strength = read_number(values["floor_scale"]), decimal.Decimal(read_number(values["attn_scale"]))
+            if length <= 0.0:
+                raise wrong(values["floor_scale"].path, f"is {length}", "a number above 0")
+            steps = ((positions + 1) // (int(length) if length.is_integer() else length)).astype(np.int64)
         different, places = np.unique(steps, return_inverse=True)
-        values = [float(result * (1 + strength * decimal.Decimal(1 + step).ln())) for step in different.tolist()]
-    return np.array(values, np.float64)[places].reshape(positions.shape)
+        scales = [float(factor * (1 + strength * decimal.Decimal(1 + step).ln())) for step in different.tolist()]
+    return np.array(scales, np.float64)[places].reshape(positions.shape)
 
 
-def _mscale(model: Model) -> decimal.Decimal:
-    """``0.1 * mscale_all_dim * log(factor) + 1``, or 1."""
-    entry = entry_of(model.found, "full_attention")
-    mapping = entry.mapping
-    if mapping.get("rope_type", mapping.get("type", "default")) == "default" or not mapping.get("mscale_all_dim"):
-        return decimal.Decimal(1)
-    factor, mscale = (decimal.Decimal(read_number(_value(entry, key))) for key in ("factor", "mscale_all_dim"))
-    return decimal.Decimal(1) if factor <= 1 else decimal.Decimal("0.1") * mscale * factor.ln() + 1
-
-
-def _value(entry: Entry, key: str) -> Value:
+def _number(entry: Entry, key: str) -> decimal.Decimal:
     if key not in entry.mapping:
         raise wrong((*entry.place, key), "is missing", "a number", "write it")
-    return Value(entry.mapping[key], (*entry.place, key))
+    return decimal.Decimal(read_number(entry.inner(key)))

@@ -67,97 +67,84 @@ def other_file(config: Json) -> str:
 
 def refusal(config: ModelConfig, wanted: str) -> Exception:
     """An error to raise where `config` has no "rotation", "sinusoids", "layout" or "scores": what it has, and what to call instead."""
-    name, data, place = config._known_type, table(), config._place("model_type")
+    name, data, written = config._known_type, table(), config._json
+    if name is None and (other := other_file(written)):
+        remedy = "give the config.json of the same model"
+        return refused(ValueError, config._place(), other, "what a config.json has", remedy)
+    found, remedy = _told(config)
+    if not remedy:
+        has = {"sinusoids": "adds sinusoids", "layout": "has a layout"}.get(wanted, "rotates by one coordinate")
+        of_text = name
+        for _ in range(3):  # to the type of its language model
+            of_text = data["parts"].get(of_text, [of_text])[-1]
+        use = use_of(name or "", written)
+        if of_text in data["models"] and is_rotated_model(config, row_of(of_text)):
+            found, remedy = (
+                f"{found}, which is not a model that {has}",
+                "use fastpe.RotaryEmbedding.from_config(config)",
+            )
+        elif use or name in data["without"]:
+            otherwise = (
+                "leave its queries and keys as they are, or use RotaryEmbedding(rotary_dim, ..) if yours has one"
+            )
+            otherwise = otherwise if wanted == "rotation" else "it rotates nothing"
+            found = f"{found}, which is not a model that {has}"
+            remedy = use or "; ".join(filter(None, [otherwise, parameters_of(name or "")]))
+        else:
+            found, remedy = _unknown(config, wanted, found if name is None else f"{found}, which is not known")
+    return refused(ValueError, config._place("model_type"), found, remedy=remedy)
+
+
+def _told(config: ModelConfig) -> tuple[str, str]:
+    """What a config is that has no rotation by one coordinate, and a remedy that does not depend on the call; or none."""
+    name, data, written = config._known_type, table(), config._json
     found = "is missing" if name is None else f"is {name!r}"
-    if name is None and (other := other_file(config._json)):
-        return refused(
-            ValueError,
-            config._place(),
-            other,
-            "what a config.json has",
-            remedy="give the config.json of the same model",
-        )
-    if name is None and "_class_name" in config._json:
-        found = f"has no model_type but a _class_name of {shown(config._json['_class_name'])}, as a config of diffusers"
-        row = data["diffusers"].get(str(config._json["_class_name"]), {})
-        remedy = "print(fastpe.rotary_layouts) lists layouts, and fastpe.timestep_embedding encodes timesteps"
-        if str(config._json["_class_name"]).endswith("Pipeline"):
-            remedy = "give the config.json in the folder of its transformer"
-        remedy = row.get("told", remedy)
-        if "layout" in row:
-            remedy = f"use fastpe.RotaryEmbedding.from_layout({row['layout']!r}, head_dim)"
-        return refused(ValueError, config._place(), found, remedy=remedy)
+    if name is None and "_class_name" in written:
+        kind = written["_class_name"]
+        row = data["diffusers"].get(str(kind), {})
+        otherwise = "print(fastpe.rotary_layouts) lists layouts, and fastpe.timestep_embedding encodes timesteps"
+        if str(kind).endswith("Pipeline"):
+            otherwise = "give the config.json in the folder of its transformer"
+        call = f"use fastpe.RotaryEmbedding.from_layout({row.get('layout')!r}, head_dim)"
+        remedy = call if "layout" in row else row.get("told", otherwise)
+        return f"has no model_type but a _class_name of {shown(kind)}, as a config of diffusers", remedy
     layout, *remarks = data["layouts"].get(name, data["layouts"].get(f"{name}_vision", [""]))
     if layout and (name in data["layouts"] or config.vision is config):
-        remedy = (
-            f"use fastpe.RotaryEmbedding.from_layout({layout!r}, head_dim){''.join(f', {each}' for each in remarks)}"
-        )
-        return refused(ValueError, place, f"{found}, whose positions have several coordinates", remedy=remedy)
+        remedy = ", ".join([f"use fastpe.RotaryEmbedding.from_layout({layout!r}, head_dim)", *remarks])
+        return f"{found}, whose positions have several coordinates", remedy
     if name in data["told"]:
         # The first of its sentences whose key the config has.
-        remedy = next(sentence for key, sentence in data["told"][name].items() if not key or config._json.get(key))
-        return refused(ValueError, place, found, remedy=remedy)
-    if other_code := _of_other_code(config):
-        return other_code
-    has = {"sinusoids": "adds sinusoids", "layout": "has a layout"}.get(wanted, "rotates by one coordinate")
-    for _ in range(3):  # to the type of its language model
-        name = data["parts"].get(name, [name])[-1]
-    if name in data["models"] and is_rotated_model(config, row_of(name)):
-        return refused(
-            ValueError,
-            place,
-            f"{found}, which is not a model that {has}",
-            remedy="use fastpe.RotaryEmbedding.from_config(config)",
-        )
-    use = use_of(name or "", config._json)
-    if use or name in data["without"]:
-        otherwise = "leave its queries and keys as they are, or use RotaryEmbedding(rotary_dim, ..) if yours has one"
-        otherwise = otherwise if wanted == "rotation" else "it rotates nothing"
-        remedy = use or "; ".join(filter(None, [otherwise, parameters_of(name or "")]))
-        return refused(ValueError, place, f"{found}, which is not a model that {has}", remedy=remedy)
-    return _unknown(config, wanted, found if name is None else f"{found}, which is not known")
+        return found, next(sentence for key, sentence in data["told"][name].items() if not key or written.get(key))
+    if use_of(name or ""):
+        # Models with code of their own, such as Jina's and MosaicML's, have the `model_type` of BERT.
+        kinds = {key: value for key, value in written.items() if value and re.search("rope|rotary|alibi", str(key))}
+        if written.get("position_embedding_type") in ("alibi", "rope", "rotary"):
+            kinds = {"position_embedding_type": written["position_embedding_type"]}
+        for key, value in kinds.items():
+            remedy = (
+                "use RotaryEmbedding(rotary_dim, ..) if its own code rotates, or add and rotate nothing if it has ALiBi"
+            )
+            other = data["other_code"].get(name)
+            family = f', or write {{"model_type": {other!r}}} if it is of this family' if other else ""
+            return f"{found}, which has no {key} of {shown(value)} in transformers", f"{remedy}{family}"
+    return found, ""
 
 
-def _unknown(config: ModelConfig, wanted: str, found: str) -> Exception:
-    name, data, place = config._known_type or "", table(), config._place("model_type")
+def _unknown(config: ModelConfig, wanted: str, found: str) -> tuple[str, str]:
+    name, data = config._known_type or "", table()
     if wanted == "rotation":
-        found += ", and nothing else in a config says which columns are pairs"
-        remedy = "give interleaved=True for neighbours, or interleaved=False for columns that are half of the width "
         guess = model_guess(name, [*data["models"], *data["parts"]], quote='"')
-        otherwise = "print(fastpe.rotary_layouts) for models of images and videos"
-        remedy += f"apart{other_models(config._json)}; {guess or otherwise}"
-    elif wanted == "scores":
-        found += ": what its queries are multiplied by is not known"
-        remedy = "multiply them as its own code does"
-    elif wanted == "sinusoids":
+        remedy = "give interleaved=True for neighbours, or interleaved=False for columns that are half of the width "
+        remedy += f"apart{other_models(config._json)}; "
+        remedy += guess or "print(fastpe.rotary_layouts) for models of images and videos"
+        return f"{found}, and nothing else in a config says which columns are pairs", remedy
+    if wanted == "scores":
+        return f"{found}: what its queries are multiplied by is not known", "multiply them as its own code does"
+    if wanted == "sinusoids":
         near = nearest(name, data["sinusoids"], 0.7)
         guess = f'; "{near}" is known: before you take it, compare what both add to embeddings' if near else ""
-        remedy = f"use PositionalEncoding(d_model, convention=..){guess}"
-    else:
-        found, remedy = f"{found}, and names no layout", "print(fastpe.rotary_layouts) lists the layouts"
-    return refused(ValueError, place, found, remedy=remedy)
-
-
-def _of_other_code(config: ModelConfig) -> Exception | None:
-    """An error about keys that the `model_type` does not have in transformers.
-
-    Models with code of their own, such as Jina's and MosaicML's, have the `model_type` of BERT.
-    """
-    name, written = config._known_type or "", config._json
-    if not use_of(name):
-        return None
-    kinds = {key: value for key, value in written.items() if value and re.search("rope|rotary|alibi", str(key))}
-    if written.get("position_embedding_type") in ("alibi", "rope", "rotary"):
-        kinds = {"position_embedding_type": written["position_embedding_type"]}
-    for key, value in kinds.items():
-        found = f"is {name!r}, which has no {key} of {shown(value)} in transformers"
-        remedy = (
-            "use RotaryEmbedding(rotary_dim, ..) if its own code rotates, or add and rotate nothing if it has ALiBi"
-        )
-        if other := table()["other_code"].get(name):
-            remedy += f', or write {{"model_type": {other!r}}} if it is of this family'
-        return refused(ValueError, config._place("model_type"), found, remedy=remedy)
-    return None
+        return found, f"use PositionalEncoding(d_model, convention=..){guess}"
+    return f"{found}, and names no layout", "print(fastpe.rotary_layouts) lists the layouts"
 
 
 def use_of(model_type: str, config: Json | None = None) -> str:

@@ -61,18 +61,18 @@ def refuse_unread(found: Found, given: Json, ropes: Sequence[Rope]) -> None:
         # What a part of the config says again is that part's.
         also = {name: value for name, value in level._json.items() if part._json.get(name) != value}
         keys += _unread(also, frozenset({"max_period"}), level._path, True)
+    table_of = _keys()
     for path, value in keys:
         name = _lower(str(path[-1]))
-        says_types = _keys()["types"].fullmatch(name) is not None
-        argument = next(
-            (each for each, pattern in _keys()["arguments"].items() if says_types or re.search(pattern, name)), ""
-        )
+        says_types = table_of["types"].fullmatch(name) is not None
+        patterns = table_of["arguments"].items()
+        argument = next((each for each, pattern in patterns if says_types or re.search(pattern, name)), "")
         if argument in given or (not argument and {"base", "scaling", "rotary_dim"} <= {*given}):
             continue
-        neutral = [None, *_keys()["neutral"].get(name, []), *model.neutral.get(name, [])]
+        neutral = [None, *table_of["neutral"].get(name, []), *model.neutral.get(name, [])]
         if any(_is_same(value, each) for each in (*neutral, *_same(argument, name, found, ropes))):
             continue
-        remedy = _keys()["remedies"].get(name, _keys()["remedies_of_arguments"][argument])
+        remedy = table_of["remedies"].get(name, table_of["remedies_of_arguments"][argument])
         raise wrong(path, f"is {shown(value)}, and this key is not read in models of this type", remedy=remedy)
 
 
@@ -115,8 +115,7 @@ def _read_keys(ropes: Sequence[Rope]) -> frozenset[str]:
 
 def _divides(rope: Rope) -> bool:
     """Whether the width of a head follows from other sizes."""
-    terms = [term for term in rope.entry.model.width if " // " not in term]
-    return not any(value_of(rope.entry, term) for term in terms)
+    return not any(value_of(rope.entry, term) for term in rope.entry.model.width if " // " not in term)
 
 
 def _same(argument: str, name: str, found: Found, ropes: Sequence[Rope]) -> list[Any]:

@@ -15,7 +15,8 @@ from fastpe._arrays import ArrayLike, WritableArray
 from fastpe._config.file import Json
 from fastpe._config.model import ModelConfig, model_of
 from fastpe._errors import refused
-from fastpe._graph.model import Array, boundaries, delivered, encoder, integer_array, require_int32
+from fastpe._graph.arrays import Array, boundaries, delivered, integer_array, require_int32
+from fastpe._graph.model import encoder
 
 
 @names_keywords

@@ -13,7 +13,7 @@ from fastpe._config.model import ModelConfig
 from fastpe._config.rows import other_models, use_of
 from fastpe._config.tables import table
 from fastpe._errors import refused
-from fastpe._graph.model import Array
+from fastpe._graph.arrays import Array
 
 
 class Counted(NamedTuple):

@@ -10,8 +10,9 @@ import numpy as np
 
 from fastpe._arguments import integers, largest_position, shown
 from fastpe._errors import refused
+from fastpe._graph.arrays import Array, grids_of, integer_array
 from fastpe._graph.canvas import Crop, number_canvas
-from fastpe._graph.model import Array, Model, grids_of, integer_array, is_text_alone
+from fastpe._graph.model import Model, is_text_alone
 from fastpe._graph.tokens import (
     Run,
     audio_kind,

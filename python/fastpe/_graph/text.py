@@ -14,8 +14,9 @@ from fastpe._arrays import ArrayLike, WritableArray
 from fastpe._config.file import Json
 from fastpe._config.model import ModelConfig, model_of
 from fastpe._errors import refused
+from fastpe._graph.arrays import Array, integer_array
 from fastpe._graph.counted import Counted, counted_by, rule_of
-from fastpe._graph.model import Array, Model, integer_array, text_model
+from fastpe._graph.model import Model, text_model
 from fastpe._graph.numberings import numberings
 from fastpe._graph.tokens import SpecialTokens, image_kind, video_kind
 from fastpe._layouts.numbering import stored

@@ -11,7 +11,8 @@ import numpy as np
 
 from fastpe._arguments import integer
 from fastpe._errors import refused
-from fastpe._graph.model import Array, Model
+from fastpe._graph.arrays import Array
+from fastpe._graph.model import Model
 
 # Kinds of tokens. Marks are tokens around images: only the canvas of MiniCPM-V reads them.
 text_kind, image_kind, video_kind, audio_kind, mark_kind, slice_mark_kind = range(6)

@@ -16,7 +16,8 @@ from fastpe._arrays import ArrayLike, WritableArray
 from fastpe._config.file import Json
 from fastpe._config.model import ModelConfig, model_of
 from fastpe._errors import refused
-from fastpe._graph.model import Array, Model, boundaries, delivered, encoder, grids_of, integer_array, require_int32
+from fastpe._graph.arrays import Array, boundaries, delivered, grids_of, integer_array, require_int32
+from fastpe._graph.model import Model, encoder
 from fastpe._grid.resize import resize_taps
 from fastpe._layouts.numbering import blocks
 
