@@ -123,3 +123,11 @@ def test_warm_up_makes_every_row_that_max_len_promises(growth: Growth) -> None:
     first.warm_up()
     assert growth(lambda: first.add_(np.zeros((1, 1, 64), np.float32), offset=2999)) == 0
     assert growth(fastpe.PositionalEncoding(64).warm_up) == 0, "nothing is promised without max_len"
+
+
+def test_some_columns_of_kept_rows() -> None:
+    """As for chunks of a store, which hold a part of the columns."""
+    encoding = fastpe.PositionalEncoding(12, max_len=50)
+    encoding.warm_up()
+    added = encoding._add_columns(np.zeros((40, 5), np.float32), 4)
+    np.testing.assert_array_equal(added, encoding.encode(40)[:, 4:9])
