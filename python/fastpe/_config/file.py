@@ -25,11 +25,11 @@ def path_text(path: Path) -> str:
     return "config" + "".join(f"[{name}]" if isinstance(name, int) else f'["{name}"]' for name in path)
 
 
-def packaged(name: str) -> dict[str, Any]:
+def packaged(name: str, folder: str = "_config") -> dict[str, Any]:
     """What a JSON file of this package has."""
     import importlib.resources  # only some calls need it
 
-    file = importlib.resources.files("fastpe").joinpath(f"_config/{name}")
+    file = importlib.resources.files("fastpe").joinpath(f"{folder}/{name}")
     return json.loads(file.read_text("utf-8"))  # type: ignore[no-any-return]
 
 
