@@ -49,6 +49,7 @@ CASES: dict[str, tuple[int, float, dict[str, Any], int | None]] = {
     "yarn, gpt_oss": (64, 150000.0, GPT_OSS, None),
     "yarn, DeepSeek V3": (64, 10000.0, DEEPSEEK, None),
     "yarn, unequal mscale": (64, 10000.0, {**DEEPSEEK, "mscale": 0.5, "mscale_all_dim": 1.25}, None),
+    "yarn, mscale alone": (64, 10000.0, {**YARN, "factor": 40.0, **TRAINED, "mscale": 0.5}, None),
     "yarn, high beyond the end": (64, 10000.0, {**YARN, "beta_slow": 1e-6}, None),
     "yarn, no factor": (128, 10000.0, {**without(YARN, "factor"), "max_position_embeddings": 50000}, None),
     "yarn, attention_factor": (64, 10000.0, {**DEEPSEEK, "attention_factor": 0.7}, None),
