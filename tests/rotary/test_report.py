@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import fastpe
+from fastpe._config.masks import masks_of
 from fastpe._config.report import report
 from fastpe._config.tables import table
 
@@ -249,3 +250,72 @@ def test_no_file_says_what_is_run(given: dict[str, Any], monkeypatch: pytest.Mon
             assert "found.append(1)" not in call.replace('a"] or found.append(1) or config.parts["b', "")
     assert str(config)
     assert not found
+
+
+# A config, and the arguments of each layer's mask besides past, valid and groups; None for a layer without scores.
+CAUSAL: dict[str, Any] = {"causal": True}
+EIGHT = {**SIZES, "num_hidden_layers": 8}
+QWEN = {"model_type": "qwen2", **EIGHT, "sliding_window": 9, "max_window_layers": 6}
+FULL, SLIDING, LINEAR = "full_attention", "sliding_attention", "linear_attention"
+MASKS: list[tuple[dict[str, Any], list[Any]]] = [
+    ({"model_type": "llama", **EIGHT, "sliding_window": 9}, [CAUSAL] * 8),
+    ({"model_type": "mistral", **EIGHT}, [CAUSAL | {"window": 4096}] * 8),
+    ({"model_type": "mistral", **EIGHT, "sliding_window": 9}, [CAUSAL | {"window": 9}] * 8),
+    ({"model_type": "mistral", **EIGHT, "sliding_window": None}, [CAUSAL] * 8),
+    ({"model_type": "gemma3_text", **EIGHT, "sliding_window": 9},
+        [CAUSAL | {"window": 9}] * 5 + [CAUSAL] + [CAUSAL | {"window": 9}] * 2),
+    ({"model_type": "gemma2", **EIGHT, "layer_types": [FULL, SLIDING] * 4}, [CAUSAL, CAUSAL | {"window": 4096}] * 4),
+    ({"model_type": "llama4_text", **EIGHT, "attention_chunk_size": 5}, ([CAUSAL | {"chunk": 5}] * 3 + [CAUSAL]) * 2),
+    ({"model_type": "llama4_text", **EIGHT, "attention_chunk_size": None}, [CAUSAL] * 8),
+    (QWEN, [CAUSAL] * 8),
+    (QWEN | {"use_sliding_window": True}, [CAUSAL] * 6 + [CAUSAL | {"window": 9}] * 2),
+    (QWEN | {"use_sliding_window": True, "sliding_window": None}, [CAUSAL] * 8),
+    (QWEN | {"model_type": "qwen3_moe", "use_sliding_window": True}, [CAUSAL | {"window": 9}] * 8),
+    ({"model_type": "qwen3_next", **EIGHT}, ([None] * 3 + [CAUSAL]) * 2),
+    ({"model_type": "eurobert", **EIGHT}, [{"causal": False}] * 8),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("given", "expected"), MASKS)
+def test_the_mask_of_each_layer(given: dict[str, Any], expected: Any) -> None:
+    found = report(fastpe.ModelConfig(given))
+    calls = {need.calls[-1] for need in found.needs if need.need == "mask"}
+    assert masks_of(fastpe.ModelConfig(given)) == expected
+    for arguments in filter(None, expected):
+        cached = ", past=cached" if arguments["causal"] else ""
+        named = ", ".join(f"{name}={value}" for name, value in arguments.items())
+        assert f"mask = fastpe.attention_mask(queries, {named}{cached}, valid=valid)" in calls
+    assert len(calls) == len({str(each) for each in expected if each})
+
+
+def test_images_see_each_other() -> None:
+    """Where they begin and end says which tokens are of one image."""
+    config = {"model_type": "gemma3", "image_token_id": 9, "text_config": EIGHT, "vision_config": {}}
+    (first, _) = (need for need in report(fastpe.ModelConfig(config)).needs if need.need == "mask")
+    made = names(fastpe.ModelConfig(config)) | {"queries": 8, "valid": np.ones((2, 8), bool)}
+    made["input_ids"] = np.array([[9, 9, 5, 9, 9, 9, 6, 9], [5, 6, 7, 8, 9, 9, 5, 9]])
+    for call in first.calls:
+        exec(call, made)  # noqa: S102
+    assert made["groups"].tolist() == [[0, 0, -1, 1, 1, 1, -1, 2], [-1, -1, -1, -1, 0, 0, -1, 1]]
+    assert made["mask"][0, 0, 3].tolist() == [True] * 6 + [False] * 2
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"model_type": "modernbert", **EIGHT},
+        {"model_type": "deepseek_v32", **EIGHT},
+        {"model_type": "gemma3_text", **EIGHT, "use_bidirectional_attention": True},
+        {"model_type": "gemma3_text", **EIGHT, "sliding_window": None},
+        {"model_type": "gemma3", "text_config": EIGHT, "vision_config": {}},
+        {"model_type": "paligemma", "text_config": {"model_type": "gemma", **EIGHT}, "vision_config": {}},
+        {"model_type": "smollm3", **EIGHT, "use_sliding_window": True, "sliding_window": 9},
+        {**QWEN, "use_sliding_window": True, "sliding_window": "wide"},
+        {**QWEN, "use_sliding_window": True, "max_window_layers": "all"},
+        {"model_type": "mistral", **EIGHT, "sliding_window": -1},
+    ],
+)
+def test_masks_that_are_not_known(given: dict[str, Any]) -> None:
+    found = report(fastpe.ModelConfig(given))
+    assert "mask" not in {need.need for need in found.needs}
+    assert [each for each in found.not_known if ", mask: " in each]

@@ -14,6 +14,7 @@ from fastpe._config.values import Value, read_size, wrong
 _full, _sliding = "full_attention", "sliding_attention"
 _rules = ("full", "encoder", "layer_types", "window", "use_sliding_window")
 _llama4_chunk = 8192
+_own = "its own code says which keys a query sees"
 # Of a type of layers, the argument that limits what is seen, and the key that has it.
 _limits = {
     _full: ("", ""),
@@ -27,28 +28,24 @@ def masks_of(part: ModelConfig) -> list[dict[str, Any] | None]:
     name, config, data = part._known_type or "", part._json, table()["masks"]
     rule = next((rule for rule in _rules if name in data[rule]), "")
     if not rule:
-        raise wrong(
-            part._at("model_type"), f"is {part.model_type!r}", remedy="its own code says which keys a query sees"
-        )
+        raise wrong(part._at("model_type"), f"is {part.model_type!r}", remedy=_own)
     if config.get("use_bidirectional_attention"):
-        raise wrong(
-            part._at("use_bidirectional_attention"), "is given", remedy="its own code says which keys a query sees"
-        )
-    count, kinds = number_of_layers(part, row_of(name)) or 1, []
-    window, first = (*data[rule][name], None)[:2] if rule in _rules[2:] else (None, None)
-    window = config.get("sliding_window", window)
+        raise wrong(part._at("use_bidirectional_attention"), "is given", remedy=_own)
+    model, kinds = row_of(name), []
+    count = number_of_layers(part, model) or 1
     if rule == "encoder":
         return [{"causal": False}] * count
-    if rule == "layer_types" or (rule == "use_sliding_window" and has_types(part)):
-        kinds = [layer.name for layer in layer_types(part, row_of(name), entries_of(part, row_of(name), []))]
+    window, first = (*data[rule][name], None)[:2] if rule != "full" else (None, None)
+    window, key = config.get("sliding_window", window), "use_sliding_window"
+    if rule == "layer_types" or (rule == key and has_types(part)):
+        kinds = [layer.name for layer in layer_types(part, model, entries_of(part, model, []))]
     elif rule == "window" and window is not None:
         kinds = [_sliding] * count
-    elif rule == "use_sliding_window" and config.get("use_sliding_window") and window is not None:
+    elif rule == key and config.get(key) and window is not None:
         if first is None:
-            raise wrong(
-                part._at("use_sliding_window"), "is true", remedy="its own code says which layers have a window"
-            )
+            raise wrong(part._at(key), "is true", remedy=_own)
         first = config.get("max_window_layers", first) if first else 0
+        first = first and read_size(Value(first, part._at("max_window_layers")))
         kinds = [_full if at < first else _sliding for at in range(count)]
     return [_limited(part, kind, window) for kind in kinds or [_full] * count]
 
@@ -58,7 +55,7 @@ def _limited(part: ModelConfig, kind: str, window: Any) -> dict[str, Any] | None
     if kind in table()["unrotated_layers"]:
         return None
     if kind not in _limits:
-        raise wrong(part._at("layer_types"), f"has {kind!r}", remedy="its own code says which keys a query sees there")
+        raise wrong(part._at("layer_types"), f"has {kind!r}", remedy=_own)
     argument, key = _limits[kind]
     if not argument:
         return {"causal": True}
