@@ -100,17 +100,19 @@ std::unique_ptr<RotaryEmbedding> make_rotary(const py::dict& a) {
       get<std::optional<Integer>>(a, "max_len"));
 }
 
-// Numbers that are not given keep their defaults.
-py::tuple scaled_frequencies(std::int64_t rotary_dim, double base, const std::string& type, const py::kwargs& numbers) {
+// `given` has a scaling's numbers by name, `truncate`, `divisors` and `attention_factor`, which counts as being there.
+py::tuple scaled_frequencies(std::int64_t rotary_dim, double base, const std::string& type, const py::dict& given) {
   RotaryScaling scaling;
   const auto found = std::find(std::begin(scaling_types), std::end(scaling_types), type);
   if (found == std::end(scaling_types)) refuse_value("rope_type", {"is '", type, "'"}, {"one that the core knows"});
   scaling.type = static_cast<RotaryScaling::Type>(found - std::begin(scaling_types));
-  for (const ScalingNumber& each : scaling_numbers) {
-    if (numbers.contains(each.name)) scaling.*each.number = numbers[each.name].cast<double>();
+  for (const ScalingNumber& each : scaling_numbers()) {
+    if (given.contains(each.name)) scaling.*each.number = get<double>(given, each.name);
   }
-  if (numbers.contains("truncate")) scaling.truncate = numbers["truncate"].cast<bool>();
-  if (numbers.contains("divisors")) scaling.divisors = numbers["divisors"].cast<std::vector<double>>();
+  if (given.contains("truncate")) scaling.truncate = get<bool>(given, "truncate");
+  if (given.contains("divisors")) scaling.divisors = get<Doubles>(given, "divisors");
+  if (given.contains("other_divisors")) scaling.other_divisors = get<Doubles>(given, "other_divisors");
+  scaling.has_attention_factor = given.contains("attention_factor");
   const RotaryFrequencies result = [&] {
     const ReleasedInterpreter released;
     return rotary_frequencies(rotary_dim, base, scaling);

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <iterator>
+#include <optional>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -16,102 +17,36 @@
 namespace fastpe::c_library {
 namespace {
 
-constexpr unsigned bit_of(int32_t type) { return 1u << type; }
+static_assert(FASTPE_SCALING_YARN == static_cast<int>(RotaryScaling::Type::yarn));
+static_assert(FASTPE_SCALING_DIVISORS == static_cast<int>(RotaryScaling::Type::divisors));
 
-void require_in_range(const char* name, double value) {
-  if (1.0 / largest_scaling_number <= value && value <= largest_scaling_number) return;
-  refuse_value(name, {"is ", value}, {"a positive number from 2**-31 to 2**31"});
-}
-
-void require_factor(double value) {
-  if (!(0.0 < value && value < 1.0)) return;
-  refuse_value("factor", {"is ", value}, {"at least 1"}, {"give ", 1.0 / value, " if lengths are multiplied by that"});
-}
-
-// The numbers of a scaling: those that its type has are in range, and the others 0, since they would belong to another
-// type.
-void set_numbers(RotaryScaling& scaling, const fastpe_scaling& s, bool has_attention_factor) {
-  constexpr unsigned dynamic = bit_of(FASTPE_SCALING_DYNAMIC), yarn = bit_of(FASTPE_SCALING_YARN),
-                     longrope = bit_of(FASTPE_SCALING_LONGROPE), llama3 = bit_of(FASTPE_SCALING_LLAMA3),
-                     proportional = bit_of(FASTPE_SCALING_PROPORTIONAL), divisors = bit_of(FASTPE_SCALING_DIVISORS);
-  const unsigned factor_optional = proportional | (has_attention_factor ? longrope : 0u);
-  const auto number = [](std::int64_t integer) { return static_cast<double>(integer); };
-  const struct {
-    const char* name;
-    double given;
-    double& number;
-    unsigned required_by, optional_for;
-    double if_zero = 0.0;
-  } fields[] = {
-      {"factor", s.factor, scaling.factor, ~(factor_optional | divisors), factor_optional, 1.0},
-      {"original_max_position_embeddings", number(s.original_max_position_embeddings), scaling.trained_length,
-       dynamic | yarn | longrope | llama3, 0},
-      {"seq_len", number(s.seq_len), scaling.length, dynamic, 0},
-      {"beta_fast", s.beta_fast, scaling.beta_fast, 0, yarn, 32.0},
-      {"beta_slow", s.beta_slow, scaling.beta_slow, 0, yarn, 1.0},
-      {"mscale", s.mscale, scaling.mscale, 0, yarn},
-      {"mscale_all_dim", s.mscale_all_dim, scaling.mscale_all_dim, 0, yarn},
-      {"low_freq_factor", s.low_freq_factor, scaling.low_turns, llama3, 0},
-      {"high_freq_factor", s.high_freq_factor, scaling.high_turns, llama3, 0},
-      {"rotated_count", number(s.rotated_count), scaling.rotated_count, proportional, 0},
-  };
-  const unsigned type = bit_of(s.type);
-  for (const auto& field : fields) {
-    field.number = or_else(field.given, field.if_zero);
-    if (((field.required_by | field.optional_for) & type) == 0) {
-      if (field.given == 0.0) continue;
-      refuse_value(field.name, {"is ", field.given}, {"0: this type of scaling does not use it"});
-    }
-    if (field.given != 0.0 || (field.required_by & type) != 0) require_in_range(field.name, field.given);
-  }
-  if (s.truncate != FASTPE_TRUNCATE_YES && s.type != FASTPE_SCALING_YARN) {
-    refuse_value("truncate", {"is ", s.truncate}, {"0: this type of scaling does not use it"});
-  }
-  scaling.length = std::max(scaling.length, scaling.trained_length);
-  scaling.truncate = s.truncate == FASTPE_TRUNCATE_YES;
-}
-
-// By the header's numbers. For divisors that are given, longrope with a factor of 1: that divides and does no more.
-constexpr RotaryScaling::Type types[] = {
-    RotaryScaling::Type::none,    RotaryScaling::Type::linear,       RotaryScaling::Type::ntk,
-    RotaryScaling::Type::dynamic, RotaryScaling::Type::yarn,         RotaryScaling::Type::longrope,
-    RotaryScaling::Type::llama3,  RotaryScaling::Type::proportional, RotaryScaling::Type::longrope,
-};
-static_assert(types[FASTPE_SCALING_YARN] == RotaryScaling::Type::yarn);
-static_assert(std::size(types) == FASTPE_SCALING_DIVISORS + 1);
-
-RotaryScaling scaling_of(const fastpe_scaling& s, std::int64_t pairs, double base, bool has_attention_factor) {
+// By its names in the core. A field that is 0 is not given.
+RotaryScaling scaling_of(const fastpe_scaling& s, std::int64_t pairs) {
   require_zeros("fastpe_scaling", s.reserved);
-  if (s.type < FASTPE_SCALING_LINEAR || s.type >= static_cast<int32_t>(std::size(types))) {
+  if (s.type < FASTPE_SCALING_LINEAR || s.type > FASTPE_SCALING_DIVISORS) {
     refuse_value("type", {"is ", s.type}, {"FASTPE_SCALING_LINEAR or another of the header's"});
   }
   if (s.truncate != FASTPE_TRUNCATE_YES && s.truncate != FASTPE_TRUNCATE_NO) {
     refuse_value("truncate", {"is ", s.truncate}, {"FASTPE_TRUNCATE_YES or FASTPE_TRUNCATE_NO"});
   }
+  const auto given_or_none = [](auto number) {
+    return number != 0 ? std::optional<double>(static_cast<double>(number)) : std::nullopt;
+  };
   RotaryScaling scaling;
-  set_numbers(scaling, s, has_attention_factor);
-  require_factor(s.factor);
-  scaling.type = types[s.type];
-  const bool has_divisors = scaling.type == RotaryScaling::Type::longrope;
-  if (!has_divisors && (s.divisors != nullptr || s.divisor_count != 0)) {
-    refuse_value("divisors", {"was given"}, {"NULL: this type of scaling does not use it"});
-  }
-  if (s.type == FASTPE_SCALING_YARN) {
-    if (scaling.beta_fast < scaling.beta_slow) {
-      refuse_value("beta_fast", {"is ", scaling.beta_fast}, {"at least beta_slow, ", scaling.beta_slow});
-    }
-    if (base < 2.0) refuse_value("base", {"is ", base}, {"at least 2: yarn divides by its logarithm"});
-  }
-  if (s.type == FASTPE_SCALING_LONGROPE && s.original_max_position_embeddings < 2) {
-    refuse_value("original_max_position_embeddings", {"is ", s.original_max_position_embeddings}, {"at least 2"});
-  }
-  if (has_divisors) {
-    required(s.divisors, "divisors");
+  scaling.type = static_cast<RotaryScaling::Type>(s.type);
+  scaling.factor = given_or_none(s.factor);
+  scaling.original_max_position_embeddings = given_or_none(s.original_max_position_embeddings);
+  scaling.seq_len = given_or_none(s.seq_len);
+  scaling.beta_fast = given_or_none(s.beta_fast);
+  scaling.beta_slow = given_or_none(s.beta_slow);
+  scaling.mscale = given_or_none(s.mscale);
+  scaling.mscale_all_dim = given_or_none(s.mscale_all_dim);
+  scaling.low_freq_factor = given_or_none(s.low_freq_factor);
+  scaling.high_freq_factor = given_or_none(s.high_freq_factor);
+  scaling.rotated_count = given_or_none(s.rotated_count);
+  if (s.truncate == FASTPE_TRUNCATE_NO) scaling.truncate = false;
+  if (s.divisors != nullptr || s.divisor_count != 0) {
     scaling.divisors = copy_of(s.divisors, s.divisor_count, pairs, "divisor_count");
-    for (const double divisor : scaling.divisors) require_in_range("divisors", divisor);
-  }
-  if (s.low_freq_factor > s.high_freq_factor) {
-    refuse_value("low_freq_factor", {"is ", s.low_freq_factor}, {"at most high_freq_factor, ", s.high_freq_factor});
   }
   return scaling;
 }
@@ -148,14 +83,14 @@ RotaryEmbedding embedding_of(const fastpe_rotary_options& options) {
   if (options.frequencies != nullptr) {
     if (options.base != 0.0) refuse_both("frequencies", "base");
     if (options.scaling != nullptr) refuse_both("frequencies", "scaling");
-  } else if (!std::isfinite(options.base) || options.base < 1.0) {
-    refuse_value("base", {"is ", options.base}, {"the model's rope_theta, a finite number of at least 1"});
   } else if (options.scaling != nullptr) {
-    const RotaryScaling scaling = scaling_of(*options.scaling, pairs, options.base, wanted_factor != 0.0);
+    RotaryScaling scaling = scaling_of(*options.scaling, pairs);
+    scaling.has_attention_factor = wanted_factor != 0.0;
     RotaryFrequencies scaled = rotary_frequencies(rotary_dim, options.base, scaling);
     frequencies.given = std::move(scaled.radians);
     factor = scaled.attention_factor;
   } else {
+    require_base(options.base);
     frequencies.base = options.base;
   }
   std::vector<double> axes;

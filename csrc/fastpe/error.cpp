@@ -2,6 +2,7 @@
 #include "error.h"
 
 #include <cstdio>
+#include <cstdlib>
 #include <utility>
 
 namespace fastpe {
@@ -23,9 +24,12 @@ std::string joined(Text parts) {
     if (part.text.data() != nullptr) {
       result += part.text;
     } else if (part.is_float) {
-      char digits[32];
-      std::snprintf(digits, sizeof digits, "%.17g", part.value);
-      result += digits;
+      char text[32];
+      int digits = 15;
+      do {
+        std::snprintf(text, sizeof text, "%.*g", digits, part.value);
+      } while (++digits <= 17 && std::strtod(text, nullptr) != part.value);
+      result += text;
     } else {
       result += std::to_string(part.number);
     }

@@ -56,7 +56,7 @@ def convention_numbers(
 table_forms: tuple[str, ...]
 
 def rotary_frequencies(
-    rotary_dim: int, base: float, rope_type: str, **numbers: float | Sequence[float]
+    rotary_dim: int, base: float, rope_type: str, given: dict[str, Any], /
 ) -> tuple[npt.NDArray[np.float64], float]: ...
 
 class Encoder:

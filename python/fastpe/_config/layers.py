@@ -23,7 +23,7 @@ from fastpe._config.rows import Found, find_model, use_of
 from fastpe._config.unread import refuse_unread
 from fastpe._config.values import Value, not_read, read_number, wrong
 from fastpe._errors import refused
-from fastpe._rotary.scaling import ScalingOfFile, axes_of, read_rotary_dim, read_scaling
+from fastpe._rotary.scaling import ScalingOfFile, axes_of, ideal_frequencies, read_rotary_dim, read_scaling
 
 Source = Json | str | os.PathLike[str] | ModelConfig
 
@@ -198,7 +198,8 @@ def _arguments(model: Model, layer: LayerType, seq_len: int | None, mrope: bool)
         found, expected = f"gives a rotated part of {width} columns", f"an even number for {rope_type!r}"
         raise wrong(rope.entry.part._at("partial_rotary_factor"), found, expected, "give rotary_dim=")
     doubled = read_scaling(2 * width, base=None, scaling=scaling, seq_len=None)
-    return {**result, "frequencies": doubled.frequencies(2 * width)[0][::2].tolist()}
+    frequencies = doubled.radians or ideal_frequencies(2 * width, doubled.base).tolist()
+    return {**result, "frequencies": frequencies[::2]}
 
 
 def _frequency_axes(rope: Rope) -> Any:

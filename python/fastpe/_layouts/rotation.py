@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from fastpe._arguments import integer, integers, shown
 from fastpe._errors import refused
-from fastpe._rotary.scaling import Scaling, axes_of, read_base
+from fastpe._rotary.scaling import axes_of, ideal_frequencies, read_base
 
 # Divisions whose coordinates have a sequence of frequencies each, over its own columns.
 _own_sequences = ("blocks", "mixed", "halves")
@@ -133,14 +133,12 @@ class Rotation(NamedTuple):
         if self.division in ("runs", "strides", "turns"):
             return None
         if self.division == "parity":
-            shared, _ = Scaling("default", bases[0]).frequencies(2 * sum(counts))
+            shared = ideal_frequencies(2 * sum(counts), bases[0])
             return np.concatenate([shared[0::2], shared[1::2]])
         if self.linear:
             own = [np.pi * np.linspace(1.0, bases[0] / 2.0, count) for count in counts]
         else:
-            own = [
-                Scaling("default", base).frequencies(2 * count)[0] for base, count in zip(bases, counts, strict=True)
-            ]
+            own = [ideal_frequencies(2 * count, base) for base, count in zip(bases, counts, strict=True)]
         if self.division == "mixed":
             own = [np.stack(own[::-1], axis=1).ravel()]
         return self.freq_scale * np.concatenate(own)

@@ -178,11 +178,8 @@ class RotaryEmbedding(EncoderBase, _core.Rotary):
         else:
             chosen = read_scaling(width, base=base, scaling=scaling, seq_len=seq_len)
             seq_len = int(seq_len) if seq_len is not None and chosen.rope_type in types_by_length else None
-            given, ideal_base = (), chosen.base
-            if chosen.rope_type != "default":
-                computed, scaled = chosen.frequencies(width)
-                given = tuple(computed.tolist())
-                factor = scaled if factor is None else factor
+            given, ideal_base = chosen.radians, chosen.base
+            factor = chosen.attention_factor if factor is None else factor
         factor = 1.0 if factor is None else factor
         coordinates = None if frequency_axes is None else _given_axes(frequency_axes, width // 2)
         head = width if head_dim is None else integer("head_dim", head_dim, width)

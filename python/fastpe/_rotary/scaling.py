@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Frequencies of rotary embeddings, and the scalings that a model's config.json names.
 
-The keys are read here; the numbers are computed in the core.
+The keys are read here, each as a value of its type. The core judges the numbers, and computes with them.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ import numpy.typing as npt
 
 from fastpe import _core
 from fastpe._arguments import flag, integer, nearest, shown
-from fastpe._errors import refused
+from fastpe._errors import refused, renamed
 
-Value = float | tuple[float, ...]
+# By their names in the core: the key that says a number, and the number; or that a key of this name does not count.
+Numbers = dict[str, tuple[str, float | tuple[float, ...]] | None]
 
 _default_base = 10000.0
 largest_dim = 2**20
 _largest = int(_core.largest_scaling_number)
-_range = f"2**-{_largest.bit_length() - 1} to 2**{_largest.bit_length() - 1}"
 
 # The types of a `Scaling` whose frequencies depend on a length.
 types_by_length = ("dynamic", "longrope")
@@ -53,17 +53,17 @@ class ScalingOfFile(dict[str, Any]):
 
 
 class Scaling(NamedTuple):
-    """A scaling whose keys have been read: two that mean the same numbers are equal."""
+    """A scaling whose keys have been read: two that mean the same frequencies are equal."""
 
-    rope_type: str  # what the core calls it
+    rope_type: str
     base: float  # before it is scaled
-    values: tuple[tuple[str, Value], ...] = ()  # what the core's scaling takes
-    attention_factor: float | None = None  # if the mapping says it; else it follows from the other numbers
+    radians: tuple[float, ...] = ()  # per position; none for "default"
+    attention_factor: float = 1.0
 
-    def frequencies(self, rotary_dim: int) -> tuple[npt.NDArray[np.float64], float]:
-        """Radians per position, and the attention factor."""
-        freqs, factor = _core.rotary_frequencies(rotary_dim, self.base, self.rope_type, **dict(self.values))
-        return freqs, factor if self.attention_factor is None else self.attention_factor
+
+def ideal_frequencies(rotary_dim: int, base: float) -> npt.NDArray[np.float64]:
+    """Radians per position that nothing scales."""
+    return _core.rotary_frequencies(rotary_dim, base, "default", {})[0]
 
 
 def axes_of(division: str, counts: Sequence[int]) -> npt.NDArray[np.int64]:
@@ -102,11 +102,26 @@ def read_scaling(
             found = f"is {shown(base)} and {keys.name('rope_theta')} is {shown(theta)}"
             raise refused(ValueError, "base", found, "one of them", "leave base out")
         chosen = theta
-    result = Scaling(keys.rope_type, _default_base if chosen is None else chosen)
-    values = _types[keys.rope_type].values(keys, _Call(rotary_dim, result.base, seq_len))
-    if "alpha" in keys:  # HunYuan's models: models/hunyuan_v1_dense, compute_ntk_alpha_rope_parameters
-        result = result._replace(rope_type="ntk")
-    return result._replace(values=tuple(values.items()), attention_factor=keys.get("attention_factor"))
+    base = _default_base if chosen is None else chosen
+    call = _Call(rotary_dim, base, seq_len)
+    read = _types[keys.rope_type]
+    numbers = read.others(keys, call)
+    numbers |= {name: (name, keys[name]) for name in read.numbers if name in keys and name not in numbers}
+    factor = keys.get("attention_factor")
+    if keys.rope_type == "default":
+        return Scaling("default", base)
+    places = {name: keys.name(name) for name in read.numbers}
+    places |= {name: keys.name(number[0]) for name, number in numbers.items() if number}
+    places["base"] = keys.name("rope_theta") if "rope_theta" in keys else "base"
+    given = {name: number[1] for name, number in numbers.items() if number}
+    # HunYuan's models have an alpha: models/hunyuan_v1_dense, compute_ntk_alpha_rope_parameters
+    core_type = "alpha" if "alpha" in keys else keys.rope_type
+    try:
+        radians, computed = _core.rotary_frequencies(rotary_dim, base, core_type, given)
+    except ValueError as error:
+        raise renamed(error, places) from None
+    rope_type = "ntk" if "alpha" in keys else keys.rope_type
+    return Scaling(rope_type, base, tuple(radians.tolist()), computed if factor is None else factor)
 
 
 class _Call(NamedTuple):
@@ -161,7 +176,8 @@ class _Keys:
 
     def __getitem__(self, key: str) -> Any:
         """The value, checked: a key is read only where it counts."""
-        return _readers[key](self.name(key), self._given[key])
+        read: Callable[[str, Any], Any] = _readers.get(key, _number)
+        return read(self.name(key), self._given[key])
 
     def name(self, key: str) -> str:
         """The key as errors name it."""
@@ -170,28 +186,25 @@ class _Keys:
     def get(self, key: str, otherwise: Any = None) -> Any:
         return self[key] if key in self._given else otherwise
 
-    def factor(self, trained: int) -> float:
-        """`factor`, or how often the trained length fits into the longest one."""
-        if "factor" in self:
-            return self["factor"]  # type: ignore[no-any-return]
+    def factor(self) -> Numbers:
+        """Where there is no `factor`: how often the trained length fits into the longest one."""
+        if "factor" in self or "max_position_embeddings" not in self:
+            return {}
         longest: int = self["max_position_embeddings"]
+        trained: int = self["original_max_position_embeddings"]
         if longest < trained and self.rope_type == "yarn":
             expected = f"at least original_max_position_embeddings, {trained}"
             raise refused(ValueError, self.name("max_position_embeddings"), f"is {longest}", expected, "swap them")
-        return longest / trained
+        return {"factor": ("max_position_embeddings", max(longest / trained, 1.0))}
 
 
-def _by_factor(keys: _Keys, call: _Call) -> dict[str, Value]:
-    return {"factor": keys["factor"]}
-
-
-def _dynamic(keys: _Keys, call: _Call) -> dict[str, Value]:
+def _dynamic(keys: _Keys, call: _Call) -> Numbers:
     if "alpha" in keys:
         if "factor" in keys:
             found = f"is {shown(keys['alpha'])} and {keys.name('factor')} is {shown(keys['factor'])}"
             remedy = "where there is an alpha, HunYuan's models do not use the factor: leave it out"
             raise refused(ValueError, keys.name("alpha"), found, "one of them", remedy)
-        return {"factor": keys["alpha"]}
+        return {"factor": ("alpha", keys["alpha"]), "original_max_position_embeddings": None}
     # Two names for one number.
     names = [name for name in ("max_position_embeddings", "original_max_position_embeddings") if name in keys]
     trained, same = keys[names[0]], keys[names[-1]]
@@ -200,93 +213,61 @@ def _dynamic(keys: _Keys, call: _Call) -> dict[str, Value]:
         expected = 'the same: both are the length beyond which "dynamic" scales'
         raise refused(ValueError, keys.name(names[0]), found, expected, "leave one out")
     length = max(call.length("dynamic"), trained)
-    return {"factor": keys["factor"], "length": float(length), "trained_length": float(trained)}
+    return {"original_max_position_embeddings": (names[0], trained), "seq_len": ("seq_len", length)}
 
 
-def _yarn(keys: _Keys, call: _Call) -> dict[str, Value]:
-    trained = keys["original_max_position_embeddings"]
-    beta_fast, beta_slow = keys.get("beta_fast", 32.0), keys.get("beta_slow", 1.0)
-    if beta_fast < beta_slow:
-        expected = f"at least beta_slow, {shown(beta_slow)}"
-        raise refused(ValueError, keys.name("beta_fast"), f"is {shown(beta_fast)}", expected, "swap them")
-    if call.base < 2:
-        expected = 'at least 2 for "yarn", which divides by its logarithm'
-        name = keys.name("rope_theta") if "rope_theta" in keys else "base"
-        raise refused(ValueError, name, f"is {shown(call.base)}", expected)
-    return {
-        "factor": keys.factor(trained),
-        "trained_length": float(trained),
-        "beta_fast": beta_fast,
-        "beta_slow": beta_slow,
-        "truncate": keys.get("truncate", True),
-        "mscale": keys.get("mscale", 0.0),
-        "mscale_all_dim": keys.get("mscale_all_dim", 0.0),
-    }
+def _longrope(keys: _Keys, call: _Call) -> Numbers:
+    lists = [(name, keys[name]) for name in ("short_factor", "long_factor")]
+    is_long = call.length("longrope") > keys["original_max_position_embeddings"]
+    factor: Numbers = {"factor": None} if "attention_factor" in keys else keys.factor()
+    return {"divisors": lists[is_long], "other_divisors": lists[not is_long]} | factor
 
 
-def _longrope(keys: _Keys, call: _Call) -> dict[str, Value]:
-    key = "original_max_position_embeddings"
-    trained = integer(keys.name(key), keys[key], 2)
-    divisors = {name: keys[name] for name in ("short_factor", "long_factor")}
-    count = call.rotary_dim // 2
-    for name, numbers in divisors.items():
-        if len(numbers) != count:
-            expected = f"{count}: one per frequency, rotary_dim / 2"
-            raise refused(ValueError, keys.name(name), f"has {len(numbers)} numbers", expected)
-    return {
-        "divisors": divisors["long_factor" if call.length("longrope") > trained else "short_factor"],
-        "factor": 1.0 if "attention_factor" in keys else keys.factor(trained),
-        "trained_length": float(trained),
-    }
-
-
-def _llama3(keys: _Keys, call: _Call) -> dict[str, Value]:
-    low, high = keys["low_freq_factor"], keys["high_freq_factor"]
-    if low > high:
-        expected = f"at most high_freq_factor, {shown(high)}"
-        raise refused(ValueError, keys.name("low_freq_factor"), f"is {shown(low)}", expected, "swap them")
-    trained = float(keys["original_max_position_embeddings"])
-    return {"factor": keys["factor"], "trained_length": trained, "low_turns": low, "high_turns": high}
-
-
-def _proportional(keys: _Keys, call: _Call) -> dict[str, Value]:
+def _proportional(keys: _Keys, call: _Call) -> Numbers:
     rotated = int(keys.get("partial_rotary_factor", 1.0) * call.rotary_dim // 2)
-    return {"factor": keys.get("factor", 1.0), "rotated_count": rotated}
+    return {"rotated_count": ("partial_rotary_factor", rotated)}
 
 
 class _Type(NamedTuple):
-    """A type of scaling: what the core takes, the keys of which one each is needed, and other keys."""
+    """A type of scaling: the keys of which one each is needed, other keys, and the numbers that have other names."""
 
-    values: Callable[[_Keys, _Call], dict[str, Value]]
     needed: tuple[tuple[str, ...], ...] = ()
-    others: tuple[str, ...] = ()
+    optional: tuple[str, ...] = ()
+    others: Callable[[_Keys, _Call], Numbers] = lambda keys, call: {}
 
     @property
     def keys(self) -> tuple[str, ...]:
-        return tuple(dict.fromkeys([*(name for names in self.needed for name in names), *self.others]))
+        return tuple(dict.fromkeys([*(name for names in self.needed for name in names), *self.optional]))
+
+    @property
+    def numbers(self) -> tuple[str, ...]:
+        """The keys that the core knows by these names."""
+        return tuple(key for key in self.keys if key not in _own_keys)
 
 
 lengths = ("max_position_embeddings", "original_max_position_embeddings")
 _trained = ("original_max_position_embeddings",)
+_own_keys = ("max_position_embeddings", "alpha", "short_factor", "long_factor")  # from which the core's numbers follow
 
 # Sources: huggingface/transformers:modeling_rope_utils.py, ROPE_INIT_FUNCTIONS; for ntk,
 # jquesnelle/yarn:scaled_rope/LlamaNTKScaledRotaryEmbedding.py @eac10bd7.
 _types = {
-    "default": _Type(lambda keys, call: {}),
-    "linear": _Type(_by_factor, (("factor",),)),
-    "dynamic": _Type(_dynamic, (("factor", "alpha"), (*lengths, "alpha"))),
+    "default": _Type(),
+    "linear": _Type((("factor",),)),
+    "dynamic": _Type((("factor", "alpha"), (*lengths, "alpha")), (), _dynamic),
     "yarn": _Type(
-        _yarn,
         (("factor", "max_position_embeddings"), _trained),
         ("beta_fast", "beta_slow", "truncate", "mscale", "mscale_all_dim", "attention_factor"),
+        lambda keys, call: keys.factor(),
     ),
     "longrope": _Type(
-        _longrope,
         (("factor", "max_position_embeddings", "attention_factor"), _trained, ("short_factor",), ("long_factor",)),
+        (),
+        _longrope,
     ),
-    "llama3": _Type(_llama3, (("factor",), _trained, ("low_freq_factor",), ("high_freq_factor",))),
-    "proportional": _Type(_proportional, others=("factor",)),
-    "ntk": _Type(_by_factor, (("factor",),)),
+    "llama3": _Type((("factor",), _trained, ("low_freq_factor",), ("high_freq_factor",))),
+    "proportional": _Type((), ("factor",), _proportional),
+    "ntk": _Type((("factor",),)),
 }
 
 
@@ -309,38 +290,23 @@ def _number_from(least: float, most: float, expected: str) -> Callable[[str, Any
     return read
 
 
-def _factor(name: str, value: Any) -> float:
-    result = _number(name, value)
-    if 0.0 < result < 1.0:
-        remedy = f"write {shown(1.0 / result)} if lengths are multiplied by that number: it is the factor's inverse"
-        raise refused(ValueError, name, f"is {shown(value)}", "at least 1", remedy)
-    return _positive(name, result)
-
-
 read_base = _number_from(1.0, sys.float_info.max, "a finite number, at least 1")
-_positive = _number_from(1 / _largest, _largest, f"a number from {_range}")
 
 
-def _positive_or_0(name: str, value: Any) -> float:
-    return 0.0 if _number(name, value) == 0.0 else _positive(name, value)
-
-
-def _positives(name: str, values: Any) -> tuple[float, ...]:
+def _numbers(name: str, values: Any) -> tuple[float, ...]:
     if not isinstance(values, (list, tuple)) and not (isinstance(values, np.ndarray) and values.ndim == 1):
         raise refused(TypeError, name, f"is {shown(values)}", "a list of numbers, one per frequency")
-    return tuple(_positive(f"{name}[{k}]", value) for k, value in enumerate(values))
+    return tuple(_number(f"{name}[{k}]", value) for k, value in enumerate(values))
 
 
+# All other keys are numbers.
 _readers: dict[str, Callable[[str, Any], Any]] = {
     "rope_theta": read_base,
     "partial_rotary_factor": _number_from(0.0, 1.0, "a share of the head, from 0 to 1"),
     "truncate": flag,
     "attention_factor": _number_from(math.ulp(0.0), sys.float_info.max, "a finite positive number"),
-    **dict.fromkeys(("mscale", "mscale_all_dim"), _positive_or_0),
-    **dict.fromkeys(("short_factor", "long_factor"), _positives),
+    **dict.fromkeys(("short_factor", "long_factor"), _numbers),
     **dict.fromkeys(lengths, functools.partial(integer, least=1, most=_largest)),
-    "factor": _factor,
-    **dict.fromkeys(("alpha", "beta_fast", "beta_slow", "low_freq_factor", "high_freq_factor"), _positive),
 }
 
 # Every type may have these. The rotary dimension says already which part of a head is rotated.
