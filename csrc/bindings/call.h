@@ -57,10 +57,10 @@ class PythonCall : public FrontEnd {
     for (std::size_t i = 0; i < kept_count_; ++i) kept_[i].take();
     for (const Kept& kept : more_kept_) kept.take();
   }
-  ArrayView new_array(DType dtype, const Shape& shape, const char* name) override {
+  ArrayView new_array(DType dtype, const Shape& shape) override {
     Object& made = made_[made_[0] ? 1 : 0];
     made = bindings::new_array(dtype, shape);
-    return view_of(made.ptr(), name);
+    return view_of(made.ptr(), "out");
   }
   // If a signal interrupts the call, the signal's exception is raised.
   void run(const Call& call) override;

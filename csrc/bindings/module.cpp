@@ -62,7 +62,7 @@ Object output(const py::object& out, const py::object& dtype, const std::vector<
 
   // Phase 2
   call.take_views();
-  const ArrayView written = output_of({given, wanted}, shape, call);
+  const ArrayView written = output_of(given, wanted, shape, call);
   for (const ArrayView& input : read) require_disjoint(written, input);
   return py::reinterpret_steal<Object>(call.returned(behind.ptr()));
 }

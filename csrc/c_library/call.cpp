@@ -157,9 +157,7 @@ int max_threads_of(int32_t num_threads) {
   return num_threads == 0 ? default_thread_count() : num_threads;
 }
 
-ArrayView CFrontEnd::new_array(DType, const Shape&, const char* name) {
-  refuse_value(name, {"is NULL"}, {"a pointer"});
-}
+ArrayView CFrontEnd::new_array(DType, const Shape&) { refuse_value("out", {"is NULL"}, {"a pointer"}); }
 
 }  // namespace fastpe::c_library
 

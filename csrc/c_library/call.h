@@ -84,7 +84,7 @@ int max_threads_of(int32_t num_threads);
 // All arrays are the caller's.
 class CFrontEnd final : public FrontEnd {
  public:
-  ArrayView new_array(DType dtype, const Shape& shape, const char* name) override;
+  ArrayView new_array(DType dtype, const Shape& shape) override;
   void run(const Call& call) override { fastpe::run(call, nullptr); }
 };
 

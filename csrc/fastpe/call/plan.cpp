@@ -86,11 +86,11 @@ Plan make_plan(const Call& call, const PositionBounds& bounds) {
     plan_segments(shape, call.source.blocks, plan);
   }
   if (plan.strategy != Strategy::read_rows) {
-    plan.scratch.tile =
+    plan.tile_offset_bytes =
         whole_cache_lines(call.source.scratch_bytes(shape.tile_dtype, call.placement.positions.may_revisit()));
   }
-  plan.scratch.operation = plan.scratch.tile + plan.tile_rows * plan.tile_row_stride_bytes;
-  plan.scratch.bytes = plan.scratch.operation + whole_cache_lines(shape.scratch_bytes);
+  plan.operation_offset_bytes = plan.tile_offset_bytes + plan.tile_rows * plan.tile_row_stride_bytes;
+  plan.scratch_bytes = plan.operation_offset_bytes + whole_cache_lines(shape.scratch_bytes);
   plan.work = work_of(call, plan);
   return plan;
 }

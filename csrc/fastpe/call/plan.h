@@ -15,11 +15,6 @@ enum class Strategy {
   make_in_tile,    // each tile serves all items that share its positions
 };
 
-// The memory that one thread works in. Each part begins on a cache line's boundary.
-struct ScratchLayout {
-  std::int64_t tile = 0, operation = 0, bytes = 0;  // the source's part comes first
-};
-
 // How the work is divided: into parts of the columns, and each into slices of `slice_items` items. A row of a slice is
 // one row of all its items, and rows are counted through one slice after the other, and one part after the other. A
 // work unit is up to `rows_at_once` of them.
@@ -43,7 +38,9 @@ struct Plan {
   Access access;
   std::int64_t tile_rows = 0, tile_row_stride_bytes = 0;  // of make_in_tile
   std::int64_t segment_rows = 1;                          // of a tile: see Workspace
-  ScratchLayout scratch;
+  // Where a thread's scratch memory has the tile, and the operation's part; the source's comes first. Each begins on a
+  // cache line's boundary.
+  std::int64_t tile_offset_bytes = 0, operation_offset_bytes = 0, scratch_bytes = 0;
   WorkUnits work;
 };
 

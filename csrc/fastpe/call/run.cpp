@@ -23,8 +23,8 @@ class Executor {
         plan_(plan),
         operation_(call.operation),
         source_scratch_(scratch),
-        tile_(scratch + plan.scratch.tile),
-        workspace_{plan.access, plan.segment_rows, scratch + plan.scratch.operation} {
+        tile_(scratch + plan.tile_offset_bytes),
+        workspace_{plan.access, plan.segment_rows, scratch + plan.operation_offset_bytes} {
     // The plan is one for this call.
     assert((plan.strategy == Strategy::read_rows) == (plan.rows_found.data != nullptr));
     assert(plan.strategy != Strategy::make_in_target || operation_.shape().targets > 0);
@@ -225,13 +225,13 @@ void run(const Call& call, Interruption* interruption) {
   }
   alignas(cache_line_bytes) char few_bytes[32 * 1024];  // small calls allocate nothing
   AlignedBuffer<char> more_bytes;
-  const std::int64_t scratch_bytes = plan.threads * plan.scratch.bytes;
+  const std::int64_t scratch_bytes = plan.threads * plan.scratch_bytes;
   const bool is_scratch_small = scratch_bytes <= static_cast<std::int64_t>(sizeof few_bytes);
   if (!is_scratch_small) more_bytes = AlignedBuffer<char>::uninitialized(scratch_bytes);
   char* const scratch = is_scratch_small ? few_bytes : more_bytes.data();
   const bool completed = parallel_for(plan.work.parts * plan.work.rows_of_part, plan.work.rows_at_once, plan.threads,
                                       interruption, [&](std::int64_t begin, std::int64_t end, int thread) {
-                                        Executor(call, plan, scratch + thread * plan.scratch.bytes).execute(begin, end);
+                                        Executor(call, plan, scratch + thread * plan.scratch_bytes).execute(begin, end);
                                         if (plan.access.non_temporal) active_kernels().store_fence();
                                       });
   if (!completed) throw Interrupted{};

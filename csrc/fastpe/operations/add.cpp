@@ -75,11 +75,7 @@ Target Add::target(int /*number*/, std::int64_t item, std::int64_t l) const {
 }
 
 void Add::write_invalid(const Range& items, const Range& rows, const Range& columns) const {
-  if (shape_.is_in_place) return;
-  for (std::int64_t item = items.first; item < items.end(); ++item) {
-    copy_block(arrays_.out.block(item, rows.first, columns.first), arrays_.x.block(item, rows.first, columns.first),
-               rows.count, columns.count, element_bytes(shape_.dtype));
-  }
+  copy_unless_in_place(arrays_, items, rows, columns);
 }
 
 Gather::Gather(const TableView& vocabulary, const NumbersView& ids, const Axes& id_axes, const Rows& out,

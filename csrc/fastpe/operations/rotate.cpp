@@ -142,7 +142,8 @@ void Rotate::apply(const Tile& tile, const Range& items, const Workspace& worksp
       after = next_rows(next.array, next.items.first, is_last ? next_l(tile, workspace) : tile.rows.first,
                         workspace.access);
     }
-    copy_columns(heads, tile.rows, pairing_.rotates_all() ? shape_.columns : 0);
+    const std::int64_t first_kept = pairing_.rotates_all() ? shape_.columns : 0;
+    copy_unless_in_place(heads.array, heads.items, tile.rows, {first_kept, heads.array.out.columns - first_kept});
     walk(heads.array, shape_, tile, columns, heads.items, after, workspace,
          [&](const Block<char>& out, const Block<const char>& x, const Tile& rows, const NextRows& next) {
            if (heads.array.order == Order::columns) return rotate_columns(out, x, rows);
@@ -152,19 +153,10 @@ void Rotate::apply(const Tile& tile, const Range& items, const Workspace& worksp
   }
 }
 
-void Rotate::copy_columns(const Heads& heads, const Range& rows, std::int64_t first) const {
-  const auto& [x, out, order] = heads.array;
-  if (heads.array.is_in_place() || first == out.columns) return;
-  for (std::int64_t head = heads.items.first; head < heads.items.end(); ++head) {
-    copy_block(out.block(head, rows.first, first), x.block(head, rows.first, first), rows.count, out.columns - first,
-               element_bytes(shape_.dtype));
-  }
-}
-
 void Rotate::write_invalid(const Range& items, const Range& rows, const Range& /*columns*/) const {
   for (std::int64_t item = items.first; item < items.end();) {
     const Heads heads = heads_at(item, items.end() - item);
-    copy_columns(heads, rows, 0);
+    copy_unless_in_place(heads.array, heads.items, rows, {0, heads.array.out.columns});
     item += heads.items.count;
   }
 }

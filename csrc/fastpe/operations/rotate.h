@@ -45,8 +45,6 @@ class Rotate final : public Operation {
   void rotate_non_temporal(const Block<char>& out, const Block<const char>& x, const Tile& tile, const NextRows& next,
                            char* memory) const;
   void rotate_columns(const Block<char>& out, const Block<const char>& x, const Tile& tile) const;
-  // Copies columns from `first` on, if out is not x.
-  void copy_columns(const Heads& heads, const Range& rows, std::int64_t first) const;
 
   Slice<ReadWrite> arrays_;
   const Pairing& pairing_;  // outlives the operation

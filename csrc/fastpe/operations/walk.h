@@ -28,6 +28,15 @@ struct ReadWrite {
   }
 };
 
+// Copies these columns where the results go to other memory.
+inline void copy_unless_in_place(const ReadWrite& arrays, const Range& items, const Range& rows, const Range& columns) {
+  if (arrays.is_in_place() || columns.count == 0) return;
+  for (std::int64_t item = items.first; item < items.end(); ++item) {
+    copy_block(arrays.out.block(item, rows.first, columns.first), arrays.x.block(item, rows.first, columns.first),
+               rows.count, columns.count, element_bytes(arrays.out.dtype));
+  }
+}
+
 // Rows that come next, to be prefetched; null: none.
 struct NextRows {
   const char *x = nullptr, *out = nullptr;

@@ -45,7 +45,8 @@ void encode(const Encoding& encoding, const EncodeRequest& request, FrontEnd& fr
   Shape columns;
   columns.add_axis(encoding.encoder.spec().d_model);
   const PlacedRows rows = placed_rows(request.placement, request.out, columns, encoding.first_position, 0);
-  const ArrayView out = output_of({request.out, request.dtype, "out", true}, rows.shape, front_end);
+  const ArrayView out =
+      output_of(without_axes_in_front(request.out, rows.shape.axes()), request.dtype, rows.shape, front_end);
   require_disjoint(out, request.placement);
   const Write write(writable_rows_of(out, rows.row_axes - 1), !request.out.is_given());
   front_end.run({Sinusoids(encoding), write, rows.placement, request.max_threads});
@@ -63,7 +64,7 @@ void add(const Encoding* encoding, const AddRequest& request, FrontEnd& front_en
   if (!learned) require_columns(x, request.first_column, encoding->encoder.spec().d_model);
   Extent extent = extent_of(x, seq_axis, seq_axis_remedy);
   Placement placement = placement_of(request.placement, extent, encoding != nullptr ? encoding->first_position : 0);
-  const ArrayView out = request.is_in_place ? x : output_of({request.out, dtype}, Shape(x), front_end);
+  const ArrayView out = request.is_in_place ? x : output_of(request.out, dtype, Shape(x), front_end);
   const bool is_new = !request.is_in_place && !request.out.is_given();
   if (!is_new) {
     if (!is_same_memory(out, x)) require_disjoint(out, x, " (out may be x itself)");
@@ -107,7 +108,7 @@ void embed(const Encoding& encoding, const EmbedRequest& request, FrontEnd& fron
     valid = where_not(ids, numbers, *encoding.padding_idx);
     placement_given.valid = contiguous_view(valid.data(), "valid", DType::boolean, ids.shape, ids.axes, strides_bytes);
   }
-  const ArrayView out = output_of({request.out, table.dtype}, shape, front_end);
+  const ArrayView out = output_of(request.out, table.dtype, shape, front_end);
   const Extent extent = extent_of(out, seq_axis);
   const Placement placement = placement_of(placement_given, extent, encoding.first_position);
   require_disjoint(out, request.placement);

@@ -25,25 +25,26 @@ Shape counted_shape(const PlacementArguments& arguments, std::int64_t count) {
 
 }  // namespace
 
-ArrayView output_of(const Output& output, const Shape& shape, FrontEnd& front_end) {
-  ArrayView view = output.given;
-  if (!view.is_given()) {
-    view = front_end.new_array(output.dtype.value_or(DType::float32), shape, output.name);
-    return view;
+ArrayView output_of(const ArrayView& given, std::optional<DType> dtype, const Shape& shape, FrontEnd& front_end) {
+  if (!given.is_given()) return front_end.new_array(dtype.value_or(DType::float32), shape);
+  if (dtype) {
+    require_dtype(given, *dtype, "pass an array of that dtype");
+  } else {
+    dtype_of(given);
   }
-  const int more = std::max(view.axes - shape.axes(), 0);
-  if (output.may_have_axes_in_front && std::count(view.shape, view.shape + more, 1) == more) {
+  require_shape(given, shape);
+  require_writable(given, nullptr);
+  return given;
+}
+
+ArrayView without_axes_in_front(const ArrayView& array, int axes) {
+  ArrayView view = array;
+  const int more = std::max(view.axes - axes, 0);
+  if (std::count(view.shape, view.shape + more, 1) == more) {
     view.shape += more;
     view.strides_bytes += more;
     view.axes -= more;
   }
-  if (output.dtype) {
-    require_dtype(view, *output.dtype, "pass an array of that dtype");
-  } else {
-    dtype_of(view);
-  }
-  require_shape(view, shape);
-  require_writable(view, nullptr);
   return view;
 }
 

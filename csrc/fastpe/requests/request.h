@@ -21,23 +21,18 @@ struct Request {
 // What only the language of the caller can do.
 class FrontEnd {
  public:
-  // An array that the caller gets, where it gave none.
-  virtual ArrayView new_array(DType dtype, const Shape& shape, const char* name) = 0;
+  // An array that the caller gets, where it gave none. It is named "out".
+  virtual ArrayView new_array(DType dtype, const Shape& shape) = 0;
   virtual void run(const Call& call) = 0;
 
  protected:
   ~FrontEnd() = default;
 };
 
-// `given` checked, or where it is not given, a new array. Without a dtype, that of `given`, or else float32. Where
-// `given` may have axes of length 1 in front, the view is without them.
-struct Output {
-  const ArrayView& given;
-  std::optional<DType> dtype;
-  const char* name = "out";
-  bool may_have_axes_in_front = false;
-};
-ArrayView output_of(const Output& output, const Shape& shape, FrontEnd& front_end);
+// `given` checked, or where it is not given, a new array. Without a dtype, that of `given`, or else float32.
+ArrayView output_of(const ArrayView& given, std::optional<DType> dtype, const Shape& shape, FrontEnd& front_end);
+// Without those in front of so many axes, if all of them have length 1.
+ArrayView without_axes_in_front(const ArrayView& array, int axes);
 
 // Rows that are only written, and the shape of the output: their axes, then `columns`. `first` is where rows are
 // counted from.

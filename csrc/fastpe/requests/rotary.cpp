@@ -91,7 +91,7 @@ void rotate_by(const Source& source, const Pairing& pairing, Extent extent, Plac
     const ArrayView& x = arrays[i];
     ArrayView out = x;
     if (!request.is_in_place) {
-      out = output_of({is_out_given ? request.outs[i] : ArrayView(), x.dtype}, Shape(x), front_end);
+      out = output_of(is_out_given ? request.outs[i] : ArrayView(), x.dtype, Shape(x), front_end);
     }
     if (is_out_given) {
       if (!is_same_memory(out, x)) require_disjoint(out, x, " (out may be x itself)");
@@ -158,7 +158,7 @@ void write_tables(const RotaryEmbedding& embedding, const TablesRequest& request
   std::array<Rows, 2> written;
   for (std::size_t i = 0; i < form.array_count; ++i) {
     const ArrayView& given = request.out[i];
-    out[i] = output_of({given, of_array, given.is_given() ? given.name : "out", true}, rows.shape, front_end);
+    out[i] = output_of(without_axes_in_front(given, rows.shape.axes()), of_array, rows.shape, front_end);
     require_disjoint(out[i], placement);
     written[i] = form.inner == InnerAxes::columns ? writable_rows_of(out[i], rows.row_axes - 1)
                                                   : writable_rows_of_values(out[i], dtype, rows.row_axes);
