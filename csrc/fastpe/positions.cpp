@@ -46,9 +46,9 @@ void ValidRuns::find(std::int64_t l) {
   rows_ = {l, end - l};
 }
 
-void Spans::extend_span_of_values(std::int64_t step) {
+void Spans::extend_span_of_values(std::int64_t next, std::int64_t step) {
   const std::int64_t end = runs_.rows().end();
-  std::int64_t next = values_.integer_at(0, span_.l), stop = span_.l;
+  std::int64_t stop = span_.l + 1;
   do {
     next += step;
   } while (++stop < end && values_.integer_at(0, stop) == next);

@@ -185,10 +185,10 @@ class Spans {
     span_.step = position.is_integer() ? Span::Step::ascending : Span::Step::none;
     if (l + 1 == runs_.rows().end() || position.integer < -max_position || position.integer > max_position) return;
     const std::int64_t next = values_.integer_at(0, l + 1);
-    if (next == value.integer + 1) extend_span_of_values(1);
-    if (next == value.integer - 1) extend_span_of_values(-1);
+    if (next == value.integer + 1) extend_span_of_values(next, 1);
+    if (next == value.integer - 1) extend_span_of_values(next, -1);
   }
-  void extend_span_of_values(std::int64_t step);
+  void extend_span_of_values(std::int64_t next, std::int64_t step);
 
   const Positions& positions_;
   std::int64_t batch_row_;
