@@ -21,7 +21,7 @@ from fastpe._config.model import ModelConfig, model_of, part_of
 from fastpe._config.rope import Rope, entries_of, read_rope, with_mscale
 from fastpe._config.rows import Found, find_model, use_of
 from fastpe._config.unread import refuse_unread
-from fastpe._config.values import Value, not_read, read_number, wrong
+from fastpe._config.values import not_read, wrong
 from fastpe._errors import refused
 from fastpe._rotary.scaling import ScalingOfFile, axes_of, ideal_frequencies, read_rotary_dim, read_scaling
 
@@ -177,18 +177,12 @@ def _arguments(model: Model, layer: LayerType, seq_len: int | None, mrope: bool)
     if "scaling" in model.given:
         found = None if base is None else base.found
         return {**result, "base": found, "scaling": model.given["scaling"], "seq_len": seq_len}
-    if rope.multiplies_base and base is not None:
-        # Alibaba-NLP/new-impl:modeling.py, NTKScalingRotaryEmbedding, whose tables are at least as long as the scaled length.
-        factor = read.get("factor", rope.entry.inner("factor"))
-        times = max(read_number(factor), 1.0)
-        base = base._replace(found=base.found * times)
-        read = {**read, "rope_type": Value("linear", ()), "factor": factor._replace(found=times ** (2 / width))}
     rope_type = read["rope_type"].found if "rope_type" in read else None
     if row.longrope == "mscale" and rope_type == "longrope":
         read = with_mscale(read, seq_len)
     if [*read] == ["rope_type"] and rope_type == "default" and width % 2 == 0:
         return {**result, "base": None if base is None else base.found}
-    values = {**read, **({} if base is None else {"rope_theta": base})}
+    values = {**({} if base is None else {"rope_theta": base}), **read}
     places = {key: path_text(value.path) for key, value in values.items() if value.path}
     scaling = ScalingOfFile(path_text(rope.entry.place), {key: each.found for key, each in values.items()}, places)
     if width % 2 == 0:

@@ -65,7 +65,6 @@ class Rope(NamedTuple):
     interleaved: bool
     base: Value | None
     scaling: dict[str, Value]
-    multiplies_base: bool
     entry: Entry
 
 
@@ -80,11 +79,12 @@ def read_rope(found: Found, name: str, index: int | None, own: Json, given: Json
     base = Value(given["base"], ()) if "base" in given else None
     if base is None and (not isinstance(scaling, Mapping) or scaling.get("rope_theta") is None):
         base = _base(entry)
-    # The "ntk" of some models multiplies the base by the factor.
-    multiplies = isinstance(entry.written_type, str) and model.types.get(entry.written_type) == "base_ntk"
-    read = {} if scaling is not None else _ntk(entry) if multiplies else _scaling(entry)
+    read = {}
+    if scaling is None and base is not None:
+        multiplies = isinstance(entry.written_type, str) and model.types.get(entry.written_type) == "base_ntk"
+        read = _base_ntk(entry, base, width) if multiplies else _scaling(entry)
     head_dim = None if head is None else head.found
-    return Rope(head_dim, width, share, given.get("interleaved", usual), base, read, multiplies, entry)
+    return Rope(head_dim, width, share, given.get("interleaved", usual), base, read, entry)
 
 
 # Where the numbers are
@@ -346,8 +346,16 @@ def _rope_type(entry: Entry) -> Any:
     return {"mrope": "default", **entry.model.types}.get(given, given) if isinstance(given, str) else given
 
 
-def _ntk(entry: Entry) -> dict[str, Value]:
-    return {key: entry.inner(key) for key in entry.mapping if key not in _read_here}
+def _base_ntk(entry: Entry, base: Value, width: int) -> dict[str, Value]:
+    """Alibaba-NLP/new-impl:modeling.py, NTKScalingRotaryEmbedding, whose tables are at least as long as the scaled length."""
+    others = {key: entry.inner(key) for key in entry.mapping if key not in _read_here}
+    factor = entry.inner("factor")
+    times = max(read_number(factor), 1.0)
+    read = {
+        "factor": factor._replace(found=times ** (2 / width)),
+        "rope_theta": base._replace(found=base.found * times),
+    }
+    return {**others, "rope_type": Value("linear", ()), **read}
 
 
 def _scaling(entry: Entry) -> dict[str, Value]:
