@@ -63,10 +63,8 @@ def measure(rotaries: Iterable[rotation.Rotary], kinds: Mapping[str, type]) -> M
             without[name] = found
         elif name not in parts:
             missing.append(("without", name, why))
-    source = (
-        f"huggingface/transformers, version {transformers.__version__}: src/transformers, and there the folder that "
-    )
-    source += "a row names"
+    release = transformers.__version__
+    source = f"huggingface/transformers, version {release}: src/transformers, and there the folder that a row names"
     data = {"source": source, "models": models, "parts": parts, "ids": of_ids, "graphs": of_graphs, "without": without}
     return Measured(data, missing)
 
