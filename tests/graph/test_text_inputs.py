@@ -254,6 +254,7 @@ def test_models_that_count_tokens(tokens: Any, given: Any, expected: Any) -> Non
         ({"model_type": "markuplm"}, {}, [[1, 2, 3, 4]]),
         ({"model_type": "paligemma"}, {"attention_mask": [[0, 1, 1, 1]]}, [[1, 1, 2, 3]]),
         ({"model_type": "paligemma"}, {"past": 3}, [[4, 5, 6, 7]]),
+        ({"model_type": "paligemma", "text_config": {"model_type": "gemma"}}, {}, [[1, 2, 3, 4]]),
         ({"model_type": "new"}, {"first_position": 2, "attention_mask": [[0, 1, 1, 1]]}, [[1, 2, 3, 4]]),
         ({"model_type": "new"}, {"first_position": 3, "attention_mask": [[0, 1, 1, 1]]}, [[2, 3, 4, 5]]),
         ({"model_type": "opt"}, {"attention_mask": [[0, 1, 1, 1]]}, [[1, 0, 1, 2]]),
