@@ -584,6 +584,14 @@ def test_z_image(tokens: int, measured: Measured) -> None:
 # What is no layout
 
 
+def test_partners_of_ernie_image_have_different_angles() -> None:
+    torch, module = imported("torch"), transformer("ernie_image")
+    angles = module.ErnieImageEmbedND3(128, 256, (32, 48, 48))(torch.tensor([[[9.0, 3.0, 5.0]]]))[0, 0, 0]
+    assert torch.equal(angles[0::2], angles[1::2])  # each twice in turn
+    first, second = angles.chunk(2)  # its processor pairs these
+    assert (first != second).all()
+
+
 def test_ltx_video_rotates_all_heads_as_one() -> None:
     torch, module = imported("torch"), transformer("ltx")
     names: dict[str, Any] = {"np": np, "fastpe": fastpe, "rng": np.random.default_rng(5)}
