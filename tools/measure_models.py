@@ -5,8 +5,8 @@ What is measured is python/fastpe/_config/measured.json: rotation and layers, th
 numbered, the inputs of exported graphs, and what says positions in models that rotate nothing; and
 tests/data/graph_inputs.json, inputs that quick tests compare. Without --write, or with --check, the tool says what differs.
 It prints what it could not measure: that belongs into written.json, by hand and with its source, whose rows, and fields of
-models, count before those of measured.json. With the names of model types it measures only these, in a minute; all of them
-take about 20 minutes of a processor. It needs `pip install --group peers`.
+models, count before those of measured.json. With the names of model types it measures only these; all of them
+take about five minutes of a processor. It needs `pip install --group peers`.
 """
 
 from __future__ import annotations
