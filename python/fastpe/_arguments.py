@@ -342,7 +342,7 @@ def likely(name: str, known: Iterable[str], cutoff: float = 0.85) -> str | None:
 
 def model_guess(name: str, known: Iterable[str], quote: str = "'") -> str:
     """What a message says of a known name of a model that is similar."""
-    known = list(known)
+    known = [each for each in known if each != name]  # which the caller may know, but not of what the config says
     if near := likely(name, known):
         return f"did you mean {quote}{near}{quote}?"
     if near := nearest(name, known, 0.7):
