@@ -119,8 +119,8 @@ DType dtype_of(const DLDataType& type, const char* name) {
   }
   refuse_type(name,
               {"has numbers of DLPack's type ", static_cast<int>(type.code), " of ", static_cast<int>(type.bits),
-               " bits and ", static_cast<int>(type.lanes), " lanes, which fastpe does not read"},
-              {});
+               " bits and ", static_cast<int>(type.lanes), " lanes"},
+              {"float32, float64, float16, bfloat16, integers or bool"}, {"convert it to one of them first"});
 }
 
 void fill_in(Tensor& tensor, const DLTensor& given, const char* name) {

@@ -205,7 +205,10 @@ REFUSED: Refused = {
     (TypeError, "max_len"): ["Rope(4, interleaved=True, max_len=2.0)"],
     (ValueError, "max_len"): ["Rope(4, interleaved=True, max_len=-1)"],
     (ValueError, "rotary_dim"): ["Rope(5, interleaved=True)"],
-    (ValueError, "seq_len"): ["Rope(4, interleaved=True, scaling=DYNAMIC)"],
+    (ValueError, "seq_len"): [
+        "Rope(4, interleaved=True, scaling=DYNAMIC)",
+        'Rope.from_config({"model_type": "llama", "head_dim": 8}, seq_len=-1)',
+    ],
 }
 DYNAMIC = {"rope_type": "dynamic", "factor": 2.0, "max_position_embeddings": 8}
 

@@ -14,7 +14,7 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
-from fastpe._arguments import flag, shown, text
+from fastpe._arguments import flag, integer, shown, text
 from fastpe._config.file import Json, path_text
 from fastpe._config.layer_types import LayerType, has_types, is_rotated, layer_types, number_of_layers
 from fastpe._config.model import ModelConfig, model_of, part_of
@@ -83,6 +83,8 @@ class Model:
 
     def different(self, layers: list[LayerType], seq_len: int | None, mrope: bool) -> dict[Any, dict[str, Any]]:
         """The arguments of each `RotaryEmbedding` that differs, by the key of its layers."""
+        if seq_len is not None:
+            seq_len = integer("seq_len", seq_len, 0)
         rotated = {self.key_of(layer): layer for layer in reversed(layers) if layer.is_rotated}
         made = {key: _arguments(self, layer, seq_len, mrope) for key, layer in rotated.items()}
         if self._ropes:
