@@ -1,16 +1,19 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Make small mistakes in a copy of the source, one at a time, and tell which test notices each.
 
-python tools/mutants.py WORK [--only WORD ..] [--jobs 2] [--built] [TESTS ..]
+python tools/mutants.py WORK [--only WORD ..] [--new] [--jobs 2] [--built] [--write] [TESTS ..]
 
 WORK is a directory for the copy. mutants.txt lists the mistakes. Those in C++ are compiled once, each behind a switch, which
-FASTPE_MUTANT in the environment sets. pytest collects the tests once, the most telling ones or those that are given, and each
-mistake gets a fork of it, where they run until one fails. Needs what the tests need, cmake and ninja, and Linux.
+FASTPE_MUTANT in the environment sets. pytest collects the tests once, the quick ones or those that are given, and each mistake
+gets a fork of it, where they run until one fails: first the test that the list names, then its file, then those that notice
+other mistakes in the same place. With --write the list then names what failed. Needs what the tests need, cmake and ninja,
+and Linux.
 """
 
 from __future__ import annotations
 
 import argparse
+import collections
 import contextlib
 import dataclasses
 import functools
@@ -30,8 +33,7 @@ from typing import Any, NoReturn
 import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
-TELLING = """arrays composed c_library reliability/test_bad_input.py reliability/test_wrong_arguments.py rotary/test_errors.py
-rotary/test_rotation.py rotary/test_tables.py rotary/test_given_tables.py rotary/test_layouts.py rotary/test_frequencies.py values"""
+LIST = pathlib.Path(__file__).with_suffix(".txt")
 NEEDS_MORE = "tests/c_library/test_gguf.py"  # an example's program, as .ci/run builds it
 SWITCH = """#pragma once
 #include <pthread.h>
@@ -55,6 +57,8 @@ class Mistake:
     after: str
     right: str
     seen: str  # by a user
+    noticed: str  # the test that noticed it last
+    line: int  # of the list
 
     def find(self) -> tuple[int, int] | None:
         """Where it is; None where it is not, or not once."""
@@ -67,9 +71,7 @@ class Mistake:
         return found[0].span(1) if len(found) == 1 else None
 
     def __str__(self) -> str:
-        return (
-            f"{self.number:3} {self.file.rpartition('/')[2]}: {self.before} => {self.after or 'nothing'} | {self.seen}"
-        )
+        return f"{self.number:3} {self.file}: {self.before} => {self.after or 'nothing'} | {self.seen} | {self.noticed}"
 
     @property
     def in_python(self) -> bool:
@@ -104,15 +106,15 @@ def _take_over(old: Any, new: Any, module: str) -> None:
     """Give the objects of a module, which others have imported, what new ones hold."""
     for name, value in list(old.items()):
         other = new.get(name)
-        function, its_other = inspect.unwrap(value) if callable(value) else value, other
+        function, its_other = value, other
         if isinstance(value, (staticmethod, classmethod)):
             function, its_other = value.__func__, other.__func__
         elif isinstance(value, property):
             function, its_other = value.fget, other.fget
         elif isinstance(value, functools.cached_property):
             function, its_other = value.func, other.func
-        its_other = inspect.unwrap(its_other) if callable(its_other) else its_other
-        if getattr(value, "__module__", None) == module and isinstance(value, type):
+        function, its_other = (inspect.unwrap(each) if callable(each) else each for each in (function, its_other))
+        if isinstance(value, type) and value is not other and value.__module__ in (module, "fastpe"):
             _take_over(dict(vars(value)), dict(vars(other)), module)
         elif isinstance(function, types.FunctionType) and isinstance(its_other, types.FunctionType):
             if function.__module__ == module and function.__code__.co_freevars == its_other.__code__.co_freevars:
@@ -128,17 +130,32 @@ def _take_over(old: Any, new: Any, module: str) -> None:
                 old[name] = other
 
 
+def name_of(test: str) -> str:
+    """A test as the list names it: without what it was called with, which others may change."""
+    return test.partition("[")[0].removeprefix("tests/")
+
+
 def listed() -> list[Mistake]:
-    """The list: a file's name, then for each mistake a line of the file, and what a user sees."""
+    """The list: a file's name, then for each mistake a line of the file, what a user sees, and the test that noticed it."""
     mistakes, file = list[Mistake](), ""
-    for line in pathlib.Path(__file__).with_suffix(".txt").read_text().splitlines():
-        code, _, seen = line.rpartition("  # ")
+    for number, line in enumerate(LIST.read_text().splitlines()):
+        if line.startswith("#"):
+            continue
+        code, seen, noticed = [*line.split("  # "), "", ""][:3]
         if marked := re.fullmatch(r"(.*?)\[\[(.*) =>(?: (.*))?\]\](.*)", code):
             left, before, after, right = (part or "" for part in marked.groups())
-            mistakes.append(Mistake(len(mistakes) + 1, file, left, before, after, right, seen))
-        elif not line.startswith("#"):
+            mistakes.append(Mistake(len(mistakes) + 1, file, left, before, after, right, seen, noticed, number))
+        else:
             file = line
     return mistakes
+
+
+def write(noticed: dict[int, str]) -> None:
+    """Name in the list what noticed each mistake."""
+    lines = LIST.read_text().splitlines()
+    for number, test in noticed.items():
+        lines[number] = "  # ".join([*lines[number].split("  # ")[:2], name_of(test) or "missed"])
+    LIST.write_text("\n".join(lines) + "\n")
 
 
 def build(work: pathlib.Path, mistakes: list[Mistake]) -> None:
@@ -172,47 +189,71 @@ class Runner:
     """A plugin of pytest: after the collection, each mistake gets a fork of this process, where the tests run."""
 
     def __init__(self, mistakes: list[Mistake], work: pathlib.Path, jobs: int, seconds: int) -> None:
-        self.waiting, self.work, self.jobs, self.seconds = [None, *mistakes], work, jobs, seconds
-        self.missed = 0
-        self.out = os.dup(1)
+        self.mistakes, self.work, self.jobs, self.seconds = mistakes, work, jobs, seconds
+        self.listed = listed()
+        self.noticed = dict[int, str]()  # by the line of the list
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
-        """First without a mistake: tests that fail then are left out."""
+        """Tests that notice a mistake and fail without it, too, are left out, and the mistake is tried again."""
         if session.testsfailed:
             raise session.Interrupted("a module of tests cannot be imported")
-        running: dict[int, tuple[Mistake | None, int, float]] = {}
-        while self.waiting or running:
-            if self.waiting and len(running) < self.jobs and None not in [mistake for mistake, *_ in running.values()]:
-                mistake, last_test = self.waiting.pop(0), os.memfd_create("last test")
-                os.environ["FASTPE_MUTANT"] = str(mistake.number if mistake else 0)
+        waiting = self.mistakes
+        while waiting:
+            told = self.tell(session, [(mistake, self.in_order(session.items, mistake)) for mistake in waiting])
+            found = {test for tests in told for test in tests[:1]}
+            [broken] = self.tell(session, [(None, [item for item in session.items if item.nodeid in found])])
+            self.noticed |= {mistake.line: "".join(tests[:1]) for mistake, tests in zip(waiting, told, strict=True)}
+            waiting = [mistake for mistake in waiting if self.noticed[mistake.line] in broken]
+            session.items[:] = [item for item in session.items if item.nodeid not in broken]
+            print(*(f"fails without a mistake: {test}\n" for test in broken), sep="", end="", flush=True)
+        print(f"{[*self.noticed.values()].count('')} missed of {len(self.noticed)}", flush=True)
+        return True
+
+    def in_order(self, items: list[pytest.Item], mistake: Mistake) -> list[pytest.Item]:
+        """The most telling ones first."""
+        others = collections.Counter(
+            each.noticed.partition("::")[0] for each in self.listed if each.file == mistake.file
+        )
+
+        def rank(item: pytest.Item) -> tuple[bool, bool, int]:
+            path = item.nodeid.partition("::")[0].removeprefix("tests/")
+            return name_of(item.nodeid) != mistake.noticed, path != mistake.noticed.partition("::")[0], -others[path]
+
+        return sorted(items, key=rank)
+
+    def tell(self, session: pytest.Session, runs: list[tuple[Mistake | None, list[pytest.Item]]]) -> list[list[str]]:
+        """The tests that fail with each mistake: the first one, or all where there is no mistake."""
+        waiting, told = [*range(len(runs))], [list[str]() for _ in runs]
+        running = dict[int, tuple[int, int]]()
+        while waiting or running:
+            if waiting and len(running) < self.jobs:
+                run, last_test = waiting.pop(0), os.memfd_create("last test")
+                os.environ["FASTPE_MUTANT"] = str(runs[run][0].number if (mistake := runs[run][0]) else 0)
                 if (child := os.fork()) == 0:
-                    self.run(session, mistake, last_test)
-                running[child] = mistake, last_test, time.monotonic() + self.seconds
-            for child, (mistake, last_test, end) in [*running.items()]:
+                    self.run(session, *runs[run], last_test)
+                running[child] = run, last_test
+            for child, (run, last_test) in [*running.items()]:
                 ended, status = os.waitpid(child, os.WNOHANG)
-                if not ended and time.monotonic() < end:
+                if not ended:
                     continue
                 with contextlib.suppress(ProcessLookupError):
                     os.killpg(child, signal.SIGKILL)
-                if not ended:
-                    os.waitpid(child, 0)
-                how = {0: "", 1: "fails"}.get(os.waitstatus_to_exitcode(status), f"ends with {status}")
-                told = os.pread(last_test, 100_000, 0).decode().splitlines()
+                too_long = f"is not over in {self.seconds} s"
+                how = {0: "", 1: "fails", -signal.SIGALRM: too_long}.get(code := os.waitstatus_to_exitcode(status))
+                how = f"ends with {code}" if how is None else how
+                told[run] = os.pread(last_test, 1_000_000, 0).decode().splitlines()
                 os.close(last_test)
-                if mistake is None:
-                    session.items[:] = [item for item in session.items if item.nodeid not in told]
-                    os.write(self.out, "".join(f"fails without a mistake: {test}\n" for test in told).encode())
-                else:
-                    noticed = f"{told[0]} {how or f'is not over in {self.seconds} s'}" if how or not ended else "MISSED"
-                    self.missed += noticed == "MISSED"
-                    os.write(self.out, f"{mistake}: {noticed}\n".encode())
+                if mistake := runs[run][0]:
+                    told[run] = told[run][:1] if how else []
+                    print(f"{mistake}: {told[run][0]} {how}" if told[run] else f"{mistake}: MISSED", flush=True)
                 del running[child]
             time.sleep(0.02)
-        os.write(self.out, f"{self.missed} missed\n".encode())
-        return True
+        return told
 
-    def run(self, session: pytest.Session, mistake: Mistake | None, last_test: int) -> NoReturn:
+    def run(
+        self, session: pytest.Session, mistake: Mistake | None, items: list[pytest.Item], last_test: int
+    ) -> NoReturn:
         """In the fork: the tests until one fails."""
         status = 1
         try:
@@ -220,10 +261,10 @@ class Runner:
             for stream in (1, 2):
                 os.dup2(os.open(os.devnull, os.O_WRONLY), stream)
             if mistake and mistake.in_python:
-                os.pwrite(last_test, b"the import\n", 0)
                 mistake.put_into_process(self.work / "site", self.work / f"copy-{os.getpid()}")
-            for item, after in zip(session.items, [*session.items[1:], None], strict=True):
+            for item, after in zip(items, [*items[1:], None], strict=True):
                 failed = session.testsfailed
+                signal.alarm(self.seconds)
                 if mistake:
                     os.pwrite(last_test, f"{item.nodeid}\n".encode(), 0)
                 item.config.hook.pytest_runtest_protocol(item=item, nextitem=after)
@@ -242,15 +283,18 @@ def main() -> None:
     """Print a line for each mistake, and how many none of the tests noticed."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("work", type=pathlib.Path)
-    parser.add_argument("tests", nargs="*", help="in place of the most telling ones")
+    parser.add_argument("tests", nargs="*", help="in place of all quick ones")
     parser.add_argument("--only", nargs="*", default=[""], help="mistakes whose line has one of these words")
+    parser.add_argument("--new", action="store_true", help="mistakes that no test of the list notices")
     parser.add_argument("--jobs", type=int, default=2)
-    parser.add_argument("--seconds", type=int, default=300, help="after which a mistake counts as noticed")
+    parser.add_argument("--seconds", type=int, default=120, help="after which a test that is not over has failed")
     parser.add_argument("--built", action="store_true", help="WORK has what the list says")
+    parser.add_argument("--write", action="store_true", help="name in the list what noticed each mistake")
     options = parser.parse_args()
     work = options.work.resolve()
     mistakes = [mistake for mistake in listed() if mistake.find()]
     chosen = [mistake for mistake in mistakes if any(word in str(mistake) for word in options.only)]
+    chosen = [mistake for mistake in chosen if not options.new or "::" not in mistake.noticed]
     if sys.prefix != str(work / "venv"):
         if not options.built:
             work.mkdir(parents=True, exist_ok=True)
@@ -261,14 +305,32 @@ def main() -> None:
         # An interpreter that finds what this one does, but not its fastpe.
         subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(work / "venv")], check=True)
         packages = next((work / "venv").glob("lib/*/site-packages"))
-        (packages / "others.pth").write_text("\n".join(path for path in sys.path if path.endswith("-packages")))
+        paths = [str(work / "site"), *(path for path in sys.path if path.endswith("-packages"))]
+        (packages / "others.pth").write_text("\n".join(paths))
+        command = work / "venv/bin/fastpe"
+        command.write_text(
+            f"#!{work}/venv/bin/python\nimport _fastpe_command\nraise SystemExit(_fastpe_command.main())\n"
+        )
+        command.chmod(0o755)
         os.environ |= {"PYTHONPATH": str(work / "site"), "FASTPE_TEST_C_LIBRARY": str(work / "prefix")}
         python = str(work / "venv/bin/python")
         os.execv(python, [python, *sys.argv])
     os.chdir(ROOT)
-    tests = options.tests or [f"tests/{name}" for name in TELLING.split()]
-    arguments = ["-q", "-s", "-p", "no:cacheprovider", "-p", "no:faulthandler", f"--ignore={NEEDS_MORE}", *tests]
-    raise SystemExit(pytest.main(arguments, plugins=[Runner(chosen, work, options.jobs, options.seconds)]))
+    arguments = [
+        "-q",
+        "-s",
+        "-p",
+        "no:cacheprovider",
+        "-p",
+        "no:faulthandler",
+        f"--ignore={NEEDS_MORE}",
+        *options.tests,
+    ]
+    runner = Runner(chosen, work, options.jobs, options.seconds)
+    pytest.main(arguments, plugins=[runner])
+    if options.write:
+        write(runner.noticed)
+    raise SystemExit("" in runner.noticed.values())
 
 
 if __name__ == "__main__":

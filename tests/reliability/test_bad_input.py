@@ -155,7 +155,7 @@ REFUSED: Refused = {
     # ---- Ids
     (TypeError, "ids"): [
         "embed(table, [[0, 1]])",
-        *each("embed({}, table)", "[0.0, 1.0] | [True, False] | 'ab' | None"),
+        *each("embed({}, table)", "[0.0, 1.0] | np.zeros(0) | [True, False] | 'ab' | None"),
     ],
     (ValueError, "ids"): [
         "embed(np.zeros((1,) * 9, int), table)",
