@@ -298,6 +298,14 @@ def test_bits_are_those_of_float64_sums_in_the_order_of_taps(options: dict[str, 
             assert_same_bits(fastpe.resize_table(table, shape, **given, **options), expected)
 
 
+def test_columns_are_resized_alike_however_many_there_are() -> None:
+    table = np.random.default_rng(0).standard_normal((37 * 37, 900)).astype(np.float32)
+    parts = [fastpe.resize_table(table[:, at : at + 300], (3, 5), convention="dinov2") for at in (0, 300, 600)]
+    np.testing.assert_array_equal(
+        fastpe.resize_table(table, (3, 5), convention="dinov2"), np.concatenate(parts, axis=1)
+    )
+
+
 def test_many_threads_give_the_same_bits() -> None:
     table = table_of(40 * 40, 600)
     one = fastpe.resize_table(table, (60, 50), mode="bicubic", num_threads=1)
