@@ -325,3 +325,17 @@ def test_a_producer_that_changes_another_argument_meanwhile() -> None:
     assert encoding.add_(target, table=table) is target
     assert target.shape == (5, 2, 8)
     assert (target == 1).all()
+
+
+class Negated(Producer):
+    """As a tensor of torch, whose memory has the negative of its numbers."""
+
+    def is_neg(self) -> bool:
+        return True
+
+
+def test_a_tensor_that_is_the_negative_of_its_memory_is_refused() -> None:
+    x = np.ones((2, 8), np.float32)
+    with pytest.raises(TypeError, match=r"^x .*resolve_neg"):
+        fastpe.add_(Negated(x))
+    assert (x == 1).all()
