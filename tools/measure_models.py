@@ -28,6 +28,7 @@ os.environ["TRANSFORMERS_VERBOSITY"] = "error"
 import transformers
 
 from fastpe._config import tables
+from fastpe._config.model_type import row_of
 from tools.measures import graphs, ids, rotation, unrotated
 
 MEASURED = pathlib.Path(__file__).parents[1] / "python" / "fastpe" / "_config" / "measured.json"
@@ -120,7 +121,7 @@ def main(arguments: list[str] | None = None) -> int:
     changed = differences(stored, data)
     if options.write:
         MEASURED.write_text(text_of(data), "utf-8")
-        for cached in (tables.table, tables.graphs, tables.row_of):
+        for cached in (tables.table, tables.graphs, row_of):
             cached.cache_clear()
     changed += graphs.store(write=options.write, names=options.types)
     print("\n".join(changed), end="\n" if changed else "")

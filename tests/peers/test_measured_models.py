@@ -16,6 +16,7 @@ import pytest
 
 import fastpe
 from fastpe._config import file, tables
+from fastpe._config.model_type import row_of
 
 pytestmark = [pytest.mark.peers, pytest.mark.filterwarnings("ignore")]
 
@@ -56,7 +57,7 @@ def tables_of(tool: Any, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
 
 
 def clear() -> None:
-    for cached in (tables.table, tables.graphs, tables.row_of, importlib.import_module("fastpe._graph.model")._names):
+    for cached in (tables.table, tables.graphs, row_of, importlib.import_module("fastpe._graph.model")._names):
         cached.cache_clear()
 
 

@@ -21,7 +21,7 @@ import fastpe
 
 ROTATION = re.compile(r"(?i)rotary|rotate_half|apply_rot|\brope\b")
 POSITIONS = re.compile(
-    r"(^|[._])(pos(ition(al)?)?s?_?(emb|enc|bias|conv)|.*_pos(ition)?_emb|pos_embed|wpe|(emb_)?rel(ative)?_)"
+    r"(^|[._])(pos(ition(al)?)?s?_?(emb|enc|bias|conv)|.*_pos(ition)?_emb|pos_embed|wpe|(emb_)?(rel|relative)_)"
 )
 LARGE = 2e8
 ENCODED = ("vaswani", "concat", "fairseq", "tensor2tensor", "musicgen", "x_transformers")

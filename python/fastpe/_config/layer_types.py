@@ -19,7 +19,8 @@ from typing import Any, NamedTuple
 from fastpe._arguments import shown
 from fastpe._config.file import Json
 from fastpe._config.model import ModelConfig
-from fastpe._config.tables import ModelType, table
+from fastpe._config.model_type import ModelType
+from fastpe._config.tables import table
 from fastpe._config.values import read_size, wrong
 
 _type_keys = ("layer_types", "layers_block_type")

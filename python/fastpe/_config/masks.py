@@ -7,8 +7,9 @@ from typing import Any
 
 from fastpe._config.layer_types import has_types, layer_types, number_of_layers
 from fastpe._config.model import ModelConfig
+from fastpe._config.model_type import row_of
 from fastpe._config.rope import entries_of
-from fastpe._config.tables import row_of, table
+from fastpe._config.tables import table
 from fastpe._config.values import Value, read_size, wrong
 
 _full, _sliding = "full_attention", "sliding_attention"

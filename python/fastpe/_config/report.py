@@ -18,8 +18,9 @@ import fastpe
 from fastpe._arguments import shown
 from fastpe._config.masks import masks_of
 from fastpe._config.model import ModelConfig
+from fastpe._config.model_type import row_of
 from fastpe._config.rows import is_rotated_model, other_file, parameters_of, refusal, use_of
-from fastpe._config.tables import row_of, table
+from fastpe._config.tables import table
 from fastpe._config.values import Value, read_number, read_size, wrong
 
 _widest, _enough = 118, 4096

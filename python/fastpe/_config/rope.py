@@ -16,8 +16,9 @@ from typing import Any, NamedTuple
 from fastpe._arguments import flag, integer, shown
 from fastpe._config.file import Json, Path, path_text
 from fastpe._config.model import ModelConfig
+from fastpe._config.model_type import ModelType
 from fastpe._config.rows import Found, other_models
-from fastpe._config.tables import ModelType, table
+from fastpe._config.tables import table
 from fastpe._config.values import Value, not_read, read_number, read_size, wrong
 from fastpe._rotary.scaling import common_keys, is_known_type, largest_dim, lengths, read_base
 

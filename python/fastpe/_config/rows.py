@@ -11,7 +11,8 @@ from typing import NamedTuple
 from fastpe._arguments import model_guess, nearest, shown
 from fastpe._config.file import Json
 from fastpe._config.model import ModelConfig
-from fastpe._config.tables import ModelType, row_of, table
+from fastpe._config.model_type import ModelType, row_of
+from fastpe._config.tables import table
 from fastpe._errors import refused
 
 
