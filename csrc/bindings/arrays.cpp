@@ -122,7 +122,7 @@ Object cast(PyObject* array, DType dtype) { return converted(array, Numpy::NPY_A
 // An array over a tensor's memory, which it keeps. It is writable if it is to be written.
 Object array_by_dlpack(PyObject* object, const char* name, bool is_written) {
   Tensor tensor = tensor_behind(object, name, is_written);
-  if (tensor.dtype == DType::bfloat16 && !is_written) look_for_bfloat16();  // new arrays will have it
+  if (tensor.dtype == DType::bfloat16) look_for_bfloat16();
   const bool has_dtype = tensor.dtype != DType::bfloat16 || type_bfloat16.load() != none;
   Object dtype = has_dtype ? numpy_dtype(tensor.dtype) : shared(bits_of_bfloat16);
   // NumPy takes memory of its own where there is no address.

@@ -126,6 +126,22 @@ def test_what_is_read_is_an_array_of_any_library(name: str) -> None:
     assert all(producer.made == producer.deleted > 0 for producer in made)
 
 
+def test_ids_and_masks_are_written_to_a_tensor() -> None:
+    plain = fastpe.text_inputs(qwen, ids, image_grid_thw=grids)["position_ids"]
+    memory = np.zeros_like(plain)
+    producer = Producer(memory)
+    assert fastpe.text_inputs(qwen, ids, image_grid_thw=grids, out=producer)["position_ids"] is producer
+    assert np.array_equal(memory, plain)
+    ml_dtypes = pytest.importorskip("ml_dtypes")
+    bits = np.zeros((4, 4), np.uint16)
+    for dtype in (None, "bfloat16"):
+        bits[...] = 1
+        mask: Any = Producer(bits, dtype=(BFLOAT, 16, 1))
+        assert fastpe.attention_mask(4, causal=True, dtype=dtype, out=mask) is mask
+        expected = fastpe.attention_mask(4, causal=True, dtype=ml_dtypes.bfloat16)
+        assert np.array_equal(bits, expected.view(np.uint16))
+
+
 def test_a_graphs_inputs_are_written_to_a_tensor() -> None:
     plain = fastpe.vision_inputs(qwen, grid_thw=grids)["position_ids"]
     memory = np.zeros_like(plain)

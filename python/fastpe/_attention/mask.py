@@ -237,7 +237,9 @@ def _empty(
         return np.empty(shape, np.bool_), True, False
     result = _core.array(out, "out", in_place=True)
     if result.dtype != np.bool_:
-        raise refused(TypeError, "out", f"has dtype {result.dtype}", "bool", f"give dtype=np.{result.dtype}")
+        raise refused(
+            TypeError, "out", f"has dtype {result.dtype}", "bool", "give dtype=None to fill an array of floats"
+        )
     if result.shape != shape:
         raise refused(ValueError, "out", f"has shape {list(result.shape)}", f"exactly {list(shape)}")
     if not result.flags.writeable:

@@ -9,7 +9,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from fastpe._arguments import largest_position, shown
+from fastpe import _core
+from fastpe._arguments import largest_position
+from fastpe._arrays import returned
 from fastpe._errors import refused
 
 Array = npt.NDArray[Any]
@@ -66,16 +68,18 @@ def times_of(count: int, *factors: Any, name: str) -> Array:
 
 def stored(ids: Array, dtype: npt.DTypeLike | None, out: Any) -> Array:
     """The ids in a dtype of a graph, or in `out`: integers exactly, and fractions rounded once where it has fractions."""
-    if out is not None:
-        if not isinstance(out, np.ndarray) or not out.flags.writeable:
-            raise refused(TypeError, "out", f"is {shown(out)}", "a numpy.ndarray that can be written")
-        if out.shape != ids.shape:
-            raise refused(ValueError, "out", f"has shape {list(out.shape)}", f"{list(ids.shape)}")
-        if dtype is not None and out.dtype != np.dtype(dtype):
-            raise refused(TypeError, "out", f"has dtype {out.dtype}", f"{np.dtype(dtype)}", "leave dtype out")
-    elif dtype is None:
+    if out is None and dtype is None:
         return ids
-    name, wanted = ("out", out.dtype) if out is not None else ("dtype", np.dtype(dtype))
+    name, wanted, target = "dtype", np.dtype(dtype), ids
+    if out is not None:
+        target = _core.array(out, "out", in_place=True)
+        if not target.flags.writeable:
+            raise refused(ValueError, "out", "is read-only", "a writable array")
+        if target.shape != ids.shape:
+            raise refused(ValueError, "out", f"has shape {list(target.shape)}", f"{list(ids.shape)}")
+        if dtype is not None and target.dtype != np.dtype(dtype):
+            raise refused(TypeError, "out", f"has dtype {target.dtype}", f"{np.dtype(dtype)}", "leave dtype out")
+        name, wanted = "out", target.dtype
     if wanted.kind not in "iuf":
         raise refused(TypeError, name, f"is {wanted}", "integers or floats")
     with np.errstate(over="ignore", invalid="ignore"):
@@ -85,8 +89,8 @@ def stored(ids: Array, dtype: npt.DTypeLike | None, out: Any) -> Array:
         raise refused(ValueError, name, f"is {wanted}, which does not have {ids[is_lost][0]}", "a wider dtype")
     if out is None:
         return new
-    out[...] = new
-    return out  # type: ignore[no-any-return]
+    target[...] = new
+    return returned(out, target)
 
 
 def cells(shape: tuple[int, ...], *first: int) -> Array:
