@@ -129,7 +129,7 @@ def test_what_is_read_is_an_array_of_any_library(name: str) -> None:
 def test_ids_and_masks_are_written_to_a_tensor() -> None:
     plain = fastpe.text_inputs(qwen, ids, image_grid_thw=grids)["position_ids"]
     memory = np.zeros_like(plain)
-    producer = Producer(memory)
+    producer: Any = Producer(memory)
     assert fastpe.text_inputs(qwen, ids, image_grid_thw=grids, out=producer)["position_ids"] is producer
     assert np.array_equal(memory, plain)
     ml_dtypes = pytest.importorskip("ml_dtypes")
