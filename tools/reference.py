@@ -39,7 +39,9 @@ PAGES = {
     "query_scale RotaryLayout ModelConfig",
     "graphs": "Inputs of exported graphs: text_inputs vision_inputs audio_inputs",
     "presets": "Presets: Convention GridConvention ResizeConvention",
-    "other": "Other calls: resize_table resize_taps alibi_slopes relative_buckets identify Identification show_config dask.add "
+    "attention": "What attention takes: attention_mask alibi_slopes relative_buckets deberta_buckets window_relative_index "
+    "window_relative_coordinates",
+    "other": "Other calls: resize_table resize_taps identify Identification show_config dask.add "
     + " ".join(f"plotting.{name}" for name in PLOTS),
 }
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
@@ -199,6 +201,9 @@ def written() -> Iterator[tuple[str, str]]:
         docstring_parser=griffe.Parser.numpy,
     )
     note = "<!-- written by python tools/reference.py -->\n"
+    names_of_pages = " ".join(PAGES.values()).split()
+    if missing := {*fastpe.__all__} - {*names_of_pages, *REGISTRIES, "__version__"}:
+        raise SystemExit(f"no page has {', '.join(sorted(missing))}: name them in PAGES")
     index = []
     for page, listed in PAGES.items():
         file, (title, names) = f"reference-{page}.md", listed.split(": ")

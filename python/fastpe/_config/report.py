@@ -45,7 +45,7 @@ _placeholders = {
     "merge_sizes": "of the processor, [images]",
     "feature_lens": "frames of each clip",
     "rope_deltas": "of the call for the prompt",
-    "past": "tokens that each row has had",
+    "past": "tokens that each row has had, without padding",
     "cached": "the number of keys before these tokens",
     "queries": "the number of these tokens, 1 in a step of decoding",
     "valid": "True or 1 for keys that are not padding, [B, cached + queries]: the attention_mask of a tokenizer",
