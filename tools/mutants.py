@@ -195,7 +195,7 @@ class Runner:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
-        """Tests that notice a mistake and fail without it, too, are left out, and the mistake is tried again."""
+        """Tests that also fail without the mistake are left out, and the mistake is tried again."""
         if session.testsfailed:
             raise session.Interrupted("a module of tests cannot be imported")
         waiting = self.mistakes
