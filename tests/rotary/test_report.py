@@ -319,3 +319,12 @@ def test_masks_that_are_not_known(given: dict[str, Any]) -> None:
     found = report(fastpe.ModelConfig(given))
     assert "mask" not in {need.need for need in found.needs}
     assert [each for each in found.not_known if ", mask: " in each]
+
+
+def test_printed_ids_count_only_what_is_valid() -> None:
+    config = fastpe.ModelConfig({"model_type": "llama", "num_hidden_layers": 2, "head_dim": 64})
+    (line,) = (line.strip() for line in str(config).splitlines() if line.strip().startswith("inputs = "))
+    for tokens, valid, ids in (([[1, 5, 6]], [[0, 1, 1]], [[1, 0, 1]]), ([[7]], [[0, 1, 1, 1]], [[2]])):
+        names = {"fastpe": fastpe, "config": config, "input_ids": tokens, "valid": valid}
+        exec(line, names)  # noqa: S102
+        assert names["inputs"]["position_ids"].tolist() == ids  # type: ignore[index]

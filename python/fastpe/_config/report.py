@@ -307,7 +307,7 @@ class _Writer:
         ids = given["position_ids"]
         if ids.ndim == 2:
             first = int(ids[0, 0])
-            self._add(title, "ids", f"[B, L], from {first} on", f"inputs = {call}")
+            self._add(title, "ids", f"[B, L], from {first} on", f"inputs = {call[:-1]}, attention_mask=valid)")
             return
         grids, empty = [], np.zeros((0, 3), np.int64)
         for name in ("image_grid_thw", "video_grid_thw"):
@@ -321,9 +321,8 @@ class _Writer:
         says += "calls take"
         with_grids = "".join(f", {name}={name}" for name in grids)
         later = "fastpe.text_inputs(config, input_ids, past=past, rope_deltas=rope_deltas)"
-        self._add(
-            title, "ids", says, f"inputs = fastpe.text_inputs(config, input_ids{with_grids})", f"inputs = {later}"
-        )
+        prompt = f"{call[:-1]}{with_grids}, attention_mask=valid)"
+        self._add(title, "ids", says, f"inputs = {prompt}", f"inputs = {later}")
 
     # Images and sound
 
