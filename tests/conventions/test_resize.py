@@ -133,7 +133,9 @@ def test_cells_are_the_exact_sums_rounded_once(trained: Any, shape: Any, options
         assert np.abs(dense - [float(expected.get(row, 0)) for row in range(len(table))]).max() < 1e-6
 
 
-@pytest.mark.parametrize(("mode", "side", "lengths"), [("bicubic", 24, (11, 13)), ("bilinear", 2**26 - 5, (3, 7))])
+@pytest.mark.parametrize(
+    ("mode", "side", "lengths"), [("bicubic", 24, (11, 13)), ("bicubic", 47, (64, 3)), ("bilinear", 2**26 - 5, (3, 7))]
+)
 def test_weights_are_rounded_once(mode: Any, side: int, lengths: Any) -> None:
     _, weights = fastpe.resize_taps(lengths, (side, side), mode=mode)
     reach = 2 if mode == "bicubic" else 1
@@ -144,6 +146,14 @@ def test_weights_are_rounded_once(mode: Any, side: int, lengths: Any) -> None:
             first = math.floor(center) - reach + 1
             per_axis.append([kernel(mode, abs(k - center), Fraction(-3, 4)) for k in range(first, first + 2 * reach)])
         assert all(is_nearest(got[k], a * b) for k, (a, b) in enumerate(itertools.product(*per_axis)))
+
+
+def test_weights_whose_denominators_exceed_int64() -> None:
+    indices, weights = fastpe.resize_taps((1, 1), (113, 113), mode="bicubic", antialias=True)
+    of_axis = exact_axis(113, 1, mode="bicubic", antialias=True)[0]
+    one = np.array([float(of_axis.get(i, 0)) for i in range(113)])
+    dense = np.bincount(indices[0], weights[0], 113 * 113).reshape(113, 113)
+    np.testing.assert_allclose(dense, np.outer(one, one), rtol=1e-6, atol=1e-12)
 
 
 def test_a_rounded_quotient_half_way_between_two_floats_is_not_rounded_again() -> None:

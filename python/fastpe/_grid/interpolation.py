@@ -12,7 +12,7 @@ import numpy.typing as npt
 from fastpe._grid.resize_conventions import ResizeConvention
 from fastpe._rounding import rounded_once
 
-# Arrays of Python's integers, which are exact at any size.
+# Arrays of int64, or of Python's integers where numbers may become large.
 Integers = npt.NDArray[Any]
 
 
@@ -39,11 +39,13 @@ def axis_taps(convention: ResizeConvention, side: int, length: int, step: Fracti
 
     A step of float32 is multiplied as such, and only in modes that take single cells: a product decides which one.
     """
-    cells: Integers = np.arange(length).astype(object)
     if isinstance(step, np.float32):
         half = np.float32(0.5 if convention.mode == "nearest-exact" else 0)
         return _single(np.floor((np.arange(length, dtype=np.float32) + half) * step), side)
     p, q = step.numerator, step.denominator
+    # Up to here no number reaches 2**53, below which float64 has all integers.
+    number = np.int64 if max(p, q) <= 2**11 and length < 2**32 else object
+    cells: Integers = np.arange(length).astype(number)
     if convention.mode in ("nearest", "nearest-exact", "tile"):
         whole = {"nearest": cells * p // q, "nearest-exact": (2 * cells + 1) * p // (2 * q), "tile": cells % side}
         return _single(whole[convention.mode], side)
@@ -54,7 +56,7 @@ def axis_taps(convention: ResizeConvention, side: int, length: int, step: Fracti
     first = (places - support * unit) // (2 * q) + 1
     indices = first[:, None] + np.arange(-(-support * unit // q))
     numerators, denominator = _kernel(convention, abs(2 * q * indices - places[:, None]), unit)
-    denominators = np.full((length, 1), denominator, object)
+    denominators = np.full((length, 1), denominator, number)
     if convention.antialias or convention.padding_mode == "zeros":
         numerators = numerators * ((indices >= 0) & (indices < side))
     if convention.antialias:
@@ -64,7 +66,7 @@ def axis_taps(convention: ResizeConvention, side: int, length: int, step: Fracti
 
 def _single(whole: npt.NDArray[Any], side: int) -> AxisTaps:
     """One learned cell for each new one."""
-    one = np.ones((len(whole), 1), object)
+    one = np.ones((len(whole), 1), np.int64)
     return AxisTaps(np.minimum(whole, side - 1)[:, None].astype(np.int64), one, one)
 
 
@@ -84,10 +86,12 @@ def _kernel(convention: ResizeConvention, distance: Integers, unit: int) -> tupl
 def float32_of(numerators: Integers, denominators: Integers) -> npt.NDArray[np.float32]:
     """Fractions, each rounded once."""
     quotients = np.asarray(numerators / denominators, np.float64)
+    # The quotient of a denominator below 2**28 is half-way between two of float32 only where the fraction is.
+    if denominators.max() < 2**28:
+        return quotients.astype(np.float32)
     remainders = np.zeros(quotients.shape)
-    # A float64 half-way between two of float32 may be a rounded one: then the fraction says which is nearer.
     for place in np.argwhere((quotients.view(np.uint64) & 0x1FFF_FFFF) == 0x1000_0000):
         at = tuple(place)
-        exact = Fraction(numerators[at], np.broadcast_to(denominators, numerators.shape)[at])
+        exact = Fraction(int(numerators[at]), int(np.broadcast_to(denominators, numerators.shape)[at]))
         remainders[at] = exact - Fraction(quotients[at])
     return rounded_once(quotients, np.dtype(np.float32), remainders)

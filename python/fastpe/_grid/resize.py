@@ -182,26 +182,15 @@ def resize_taps(
         raise refused(ValueError, "trained_shape", f"is {trained}", f"{len(grid)} lengths, as shape has")
     merge_size = integer("merge_size", merge_size, 1)
     axes = _taps_of_axes(chosen, grid, trained, scale_factor, merge_size)
-    # Cells at the same fraction of a learned cell have the same weights.
-    different, which = zip(*map(_different_cells, axes), strict=True)
-    indices, (_, numerators, denominators) = axes[0].indices, different[0]
-    for side, taps, of_axis in zip(trained[1:], axes[1:], different[1:], strict=True):
+    indices, numerators, denominators = axes[0]
+    if math.prod(int(taps.denominators.max()) for taps in axes) > 2**52:
+        numerators = numerators.astype(object)  # float64 does not have all products, nor int64
+        denominators = denominators.astype(object)
+    for side, taps in zip(trained[1:], axes[1:], strict=True):
         indices = _of_pairs(np.add, indices * side, taps.indices)
-        numerators = _of_pairs(np.multiply, numerators, of_axis.numerators)
-        denominators = _of_pairs(np.multiply, denominators, of_axis.denominators)
-    weights = float32_of(numerators, denominators)
-    for axis, cells in enumerate(which):
-        weights = weights.take(cells, axis)  # to index by both lists ends the process where memory runs out
-    return _in_merge_order(indices, merge_size), _in_merge_order(weights, merge_size)
-
-
-def _different_cells(taps: AxisTaps) -> tuple[AxisTaps, list[int]]:
-    """The cells of an axis that differ in their weights, and which of them each cell is like."""
-    numbers: dict[tuple[int, ...], int] = {}
-    rows = np.concatenate([taps.numerators, taps.denominators], axis=1).tolist()
-    which = [numbers.setdefault(tuple(row), len(numbers)) for row in rows]
-    _, firsts = np.unique(which, return_index=True)
-    return AxisTaps(*(each[firsts] for each in taps)), which
+        numerators = _of_pairs(np.multiply, numerators, taps.numerators)
+        denominators = _of_pairs(np.multiply, denominators, taps.denominators)
+    return _in_merge_order(indices, merge_size), _in_merge_order(float32_of(numerators, denominators), merge_size)
 
 
 def _of_pairs(combine: Any, of_rows: npt.NDArray[Any], of_columns: npt.NDArray[Any]) -> npt.NDArray[Any]:
