@@ -135,9 +135,9 @@ def check(config: Mapping[str, Any], axes: np.ndarray, base: float) -> None:
 
 def check_cosmos() -> None:
     """Compare with the formula: a base for each coordinate, and frames counted at 24 per second."""
-    host = Host(COSMOS)
-    ((rope,), (layout,)) = host.get("rope", "model", "rotates"), host.get("layout", "model", "ids")
-    ids = layout.positions((3, 4, 6), time_interval=24 / 16)
+    host = Host(COSMOS, frames=3, H=4, W=6, fps=16)
+    ((rope,), (ids,)) = host.get("rope", "model", "rotates"), host.get("position_ids", "model", "ids")
+    assert ids[-1].tolist() == [2 * 24 / 16, 3, 5]
     angles, widths = [], (24, 20, 20)
     for coordinate, width, scale in zip(ids.T, widths, COSMOS["rope_scale"], strict=True):
         base = 10000.0 * scale ** (width / (width - 2))

@@ -42,3 +42,18 @@ def test_other_files_are_refused_or_named(capsys: Capture) -> None:
     Path("other.json").write_text("[]")
     assert "other.json" in refused("model other.json", capsys)
     assert "none.json" in refused("model none.json", capsys)
+
+
+def test_remedies_are_options_and_commands(capsys: Capture) -> None:
+    odd = {"model_type": "unheard_of", "head_dim": 8, "rope_theta": 1e6, "swa_rope_theta": 1e4}
+    Path("odd.json").write_text(json.dumps(odd))
+    command = "tables --config odd.json --rows 4 -o out.npz"
+    assert "--interleaved" in refused(command, capsys)
+    command += " --interleaved"
+    assert "give --layer-type and --base" in refused(command, capsys)
+    assert run(f"{command} --layer-type sliding_attention --base 1e4") == 0
+    assert run("model odd.json") == 0
+    assert "RotaryEmbedding.from_config(config): config" in capsys.readouterr().out  # which takes interleaved=
+    Path("new.json").write_text('{"_class_name": "NewTransformer2DModel"}')
+    assert run("model new.json") == 0
+    assert "fastpe conventions lists layouts" in capsys.readouterr().out

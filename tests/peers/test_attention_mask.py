@@ -126,8 +126,8 @@ def test_images_of_gemma_3() -> None:
         expected = module.create_masks_for_vision_model(
             model, torch.zeros(3, length, 8), torch.from_numpy(valid.astype(np.int64)), None, None, blocks
         )
-        input_ids = np.where(is_image, 9, RANDOM.integers(10, 99, (3, length)))
-        found = printed(whole, LAYERS, queries=length, cached=0, valid=valid, input_ids=input_ids)
+        so_far = np.where(is_image, 9, RANDOM.integers(10, 99, (3, length)))
+        found = printed(whole, LAYERS, queries=length, cached=0, valid=valid, so_far=so_far)
         for layer, kind in enumerate(model.layer_types):
             assert_hides(found[layer], expected[kind].numpy())
 

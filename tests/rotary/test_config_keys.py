@@ -459,6 +459,35 @@ def test_a_remedy_leads_to_no_other_refusal() -> None:
         fastpe.PositionalEncoding.from_config({"model_type": "clip", "text_config": {}})
 
 
+@pytest.mark.parametrize(
+    "config", [BARE, LLAMA, {**LLAMA, "layer_types": ["full_attention", "sliding_attention"]}], ids=str
+)
+def test_a_base_for_a_type_of_layers_is_given_for_this_type(config: Config) -> None:
+    options: Config = UNKNOWN if config is BARE else {}
+    config = {**config, "num_hidden_layers": 2, "swa_rope_theta": 1e4}
+    with pytest.raises(ValueError, match=naming("swa_rope_theta")) as raised:
+        fastpe.RotaryEmbedding.layers_from_config(config, **options)
+    call = vars(raised.value)["_fields"]["remedy"].partition("use RotaryEmbedding.")[2].partition(" for each")[0]
+    for name, base in (("full_attention", 1e6), ("sliding_attention", 1e4)):
+        given = call.replace("layer_type=..", f"layer_type={name!r}").replace("base=..", f"base={base}, **options")
+        scope = {"from_config": from_config, "config": config, "options": options}
+        assert eval(given, scope) == fastpe.RotaryEmbedding(128, interleaved=False, base=base)
+
+
+@pytest.mark.parametrize("name", ["linear", "dynamic", "yarn", "llama3", "longrope"])
+def test_missing_keys_of_a_scaling_are_written_as_the_error_says(name: str) -> None:
+    scaling: Config = {"rope_type": name}
+    with pytest.raises(ValueError, match="scaling") as raised:
+        fastpe.RotaryEmbedding(8, interleaved=False, scaling=scaling)
+    fields = vars(raised.value)["_fields"]
+    assert fields["remedy"] in ("write it", "write them")
+    numbers = {"factor": 2.0, "short_factor": [1.0] * 4, "long_factor": [1.0] * 4}
+    numbers |= {"low_freq_factor": 1.0, "high_freq_factor": 4.0}
+    missing = fields["found"].partition(", which")[0].removeprefix("has no ").split(", and no ")
+    written = {key: numbers.get(key, 64) for key in (each.split(" or ")[0] for each in missing)}
+    assert fastpe.RotaryEmbedding(8, interleaved=False, scaling={**scaling, **written}, seq_len=9)
+
+
 def test_the_arguments_are_attributes() -> None:
     encoding = fastpe.PositionalEncoding(8, convention="tensor2tensor", base=500.0)
     assert (encoding.base, encoding.freq_scale, fastpe.PositionalEncoding(8).base) == (500.0, 1.0, 10000.0)

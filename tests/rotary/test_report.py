@@ -58,7 +58,7 @@ MODELS: list[tuple[dict[str, Any], str]] = [
     ({"model_type": "dia", "decoder_config": {"num_hidden_layers": 2}, "encoder_config": {"model_type": "dia_encoder"}},
         "encoder_config: mask rotates tables, text: rotates tables"),
     # Among images
-    (among_images("qwen2_5_vl"), "images: inputs rotates, text: ids mask rotates"),
+    (among_images("qwen2_5_vl"), "images: inputs order rotates, text: ids mask rotates"),
     (among_images("qwen3_vl", head_dim=128), "images: inputs mask rotates, text: ids mask rotates"),
     ({"model_type": "colqwen2", "vlm_config": among_images("qwen2_vl")}, "images: inputs mask rotates, text: ids mask rotates"),
     ({"model_type": "gemma3", "image_token_index": 52, "text_config": SIZES, "vision_config": {"model_type": "siglip_vision_model"}},
@@ -68,10 +68,11 @@ MODELS: list[tuple[dict[str, Any], str]] = [
     ({"model_type": "mistral3", "text_config": SIZES, "vision_config": {"model_type": "pixtral", "head_dim": 64}},
         "images: rotates, text: ids mask rotates tables"),
     ({"model_type": "pixtral", "head_dim": 64}, "images: rotates"),
-    ({"model_type": "qwen2_5_vl", **VISION}, "images: inputs rotates"),
+    ({"model_type": "qwen2_5_vl", **VISION}, "images: inputs order rotates"),
+    ({"model_type": "minicpmv4_6", "vision_config": {}}, "images: inputs"),
     ({"model_type": "dinov3_vit", "hidden_size": 384, "num_attention_heads": 6}, "images: rotates"),
     # Sound
-    (OMNI, "images: inputs rotates, sound: adds inputs, talker_config: rotates, text: ids mask rotates, token2wav_config.dit_config: order rotates tables"),
+    (OMNI, "images: inputs order rotates, sound: adds inputs, talker_config: rotates, text: ids mask rotates, token2wav_config.dit_config: order rotates tables"),
     ({"model_type": "qwen3_asr", "text_config": SIZES, "audio_config": {"d_model": 64}}, "sound: adds inputs, text: ids mask rotates tables"),
     ({"model_type": "whisper"}, "model: adds"),
     ({"model_type": "wav2vec2-conformer", "position_embeddings_type": "rotary"}, "model: rotates tables"),
@@ -90,7 +91,8 @@ MODELS: list[tuple[dict[str, Any], str]] = [
     # diffusers
     ({"_class_name": "FluxTransformer2DModel", "attention_head_dim": 128, "axes_dims_rope": [16, 56, 56]},
         "model: ids rotates"),
-    ({"_class_name": "WanTransformer3DModel", "attention_head_dim": 128}, "model: ids rotates"),
+    *(({"_class_name": name}, "model: ids rotates") for name in ("WanTransformer3DModel", "CogView4Transformer2DModel",
+        "ZImageTransformer2DModel", "Lumina2Transformer2DModel")),
     # Not known
     ({"model_type": "unheard_of", **SIZES}, ""),
     ({"model_type": "baichuan"}, ""),
@@ -114,6 +116,11 @@ def names(config: fastpe.ModelConfig) -> dict[str, Any]:
         "table": np.zeros((16, 64), np.float32),
         "ids": ids,
         "input_ids": ids,
+        "so_far": ids,
+        "text_tokens": 32,
+        "frames": 1,
+        "fps": 16,
+        "rope_axes_dim": [16, 16],
         "attention_mask": ids > 0,
         "positions": 4,
         "seq_len": 4096,
@@ -200,6 +207,43 @@ def test_calls_give_what_is_said() -> None:
     made: dict[str, Any] = {"fastpe": fastpe, "config": gemma}
     exec(second.calls[0], made)  # noqa: S102
     assert made["rope"] == fastpe.RotaryEmbedding.layers_from_config(gemma)[5]
+
+
+def scope_of(given: dict[str, Any], title: str, needs: set[str], **more: Any) -> list[dict[str, Any]]:
+    """What the calls for these needs of a part make, one after the other."""
+    made: list[dict[str, Any]] = []
+    scope: dict[str, Any] = {"fastpe": fastpe, "np": np, "config": fastpe.ModelConfig(given), **more}
+    for each in report(fastpe.ModelConfig(given)).needs:
+        if each.part == title and each.need in needs:
+            for call in each.calls:
+                exec(call, scope)  # noqa: S102
+            made.append({**scope})
+    return made
+
+
+def test_masks_of_images_in_a_step_of_decoding_are_rows_of_the_whole() -> None:
+    gemma = {"model_type": "gemma3", "image_token_index": 52, "text_config": SIZES, "vision_config": {}}
+    so_far, valid = np.array([[1, 52, 52, 52, 2, 52, 52, 3]]), np.ones((1, 8), bool)
+    whole, part = (
+        scope_of(gemma, "text", {"mask"}, so_far=so_far, valid=valid, cached=cached, queries=8 - cached)
+        for cached in (0, 6)
+    )
+    for all_rows, rows in zip(whole, part, strict=True):
+        assert np.array_equal(rows["mask"], all_rows["mask"][:, :, 6:])
+    assert whole[0]["mask"][0, 0, 1, :4].all()
+
+
+@pytest.mark.parametrize("grids", [[[1, 8, 12]], [[2, 4, 6], [1, 12, 4]]])
+def test_windows_in_the_order_that_is_printed(grids: Any) -> None:
+    config = among_images("qwen2_5_vl")
+    config["vision_config"] |= {"window_size": 56, "fullatt_block_indexes": [1]}
+    made = scope_of(config, "images", {"inputs", "order", "mask"}, grid_thw=grids)[-1]
+    rows = [(image, *row) for image, shape in enumerate(grids) for row in np.ndindex(shape[0], 1)]
+    frames = np.concatenate([np.full(grids[image][1] * grids[image][2], at) for at, (image, *_) in enumerate(rows)])
+    window = np.c_[frames, made["inputs"]["position_ids"] // 4][made["order"]]
+    assert np.array_equal(made["mask"], (window[:, None] == window).all(axis=-1))
+    merged = made["order"].reshape(-1, 4)[:, 0] // 4
+    assert np.array_equal(merged[made["back"]], np.arange(len(merged)))
 
 
 def test_every_type_of_the_tables_has_a_report() -> None:
@@ -293,7 +337,7 @@ def test_images_see_each_other() -> None:
     config = {"model_type": "gemma3", "image_token_id": 9, "text_config": EIGHT, "vision_config": {}}
     (first, _) = (need for need in report(fastpe.ModelConfig(config)).needs if need.need == "mask")
     made = names(fastpe.ModelConfig(config)) | {"queries": 8, "valid": np.ones((2, 8), bool)}
-    made["input_ids"] = np.array([[9, 9, 5, 9, 9, 9, 6, 9], [5, 6, 7, 8, 9, 9, 5, 9]])
+    made["so_far"] = np.array([[9, 9, 5, 9, 9, 9, 6, 9], [5, 6, 7, 8, 9, 9, 5, 9]])
     for call in first.calls:
         exec(call, made)  # noqa: S102
     assert made["groups"].tolist() == [[0, 0, -1, 1, 1, 1, -1, 2], [-1, -1, -1, -1, 0, 0, -1, 1]]

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import re
 import timeit
 from collections.abc import Callable
 from typing import Annotated, Any, get_args
@@ -38,6 +39,9 @@ def model(
     from fastpe._config.report import report
 
     known = report(fastpe.ModelConfig(config))
+    known = known._replace(
+        not_known=tuple(re.sub(options.printed_presets, "fastpe conventions", each) for each in known.not_known)
+    )
     print(json.dumps(known.to_dict(), indent=2) if as_json else known.text())
 
 

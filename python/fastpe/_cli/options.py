@@ -32,11 +32,13 @@ def among(names: Iterable[str]) -> Callable[[str], list[str]]:
 Array = npt.NDArray[Any]
 
 _files = {"--config", "CONFIG", "IDS", "TABLE"}
+printed_presets = r"print\(fastpe\.\w+\)"
 # What remedies of the library are at a prompt.
 _at_prompt = {
     r"give huggingface_hub\.hf_hub_download\('(.+)', 'config.json'\), or .*": r"run hf download \1 config.json --local-dir . and give config.json",
     r"use RotaryEmbedding\.layers_from_config\(config\), which has an entry for each layer": "give layer=, from 0 on",
-    r"print\(fastpe\.\w*conventions\) lists": "fastpe conventions lists",
+    printed_presets: "fastpe conventions",
+    r"use RotaryEmbedding\.from_config\(config, layer_type=\.\., base=\.\.\) for each type of layers": "give layer_type= and base=",
     r"use fastpe\.RotaryEmbedding$": "fastpe tables writes rotary tables",
 }
 _argument = r"fastpe\.\w+\([^()]*\)|\b(?P<name>\w+)(=(['\"]?)(?P<value>[\w.]*)\3)?"  # as the library's messages have it; calls stay

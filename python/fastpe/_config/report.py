@@ -31,12 +31,17 @@ _placeholders = {
     "table": "learned rows of the checkpoint",
     "ids": "tokens [.., L]",
     "d": "the width of the model",
-    "H": "the height of the grid",
+    "H": "the height of the grid, in patches",
     "W": "its width",
     "L": "the length of the sequence",
     "pixel_mask": "True or 1 for pixels that are not padding",
     "learned": "the learned table of the checkpoint",
     "input_ids": "tokens [B, L]",
+    "so_far": "all tokens until now, [B, cached + queries]: input_ids, and behind them those of each step",
+    "text_tokens": "how many tokens the text has",
+    "frames": "how many frames there are",
+    "rope_axes_dim": "of the config",
+    "fps": "frames of the video per second",
     "image_grid_thw": "of the processor, [images, 3]",
     "video_grid_thw": "of the processor, [videos, 3]",
     "second_per_grid": "second_per_grid_ts or video_second_per_grid of the processor",
@@ -82,7 +87,9 @@ class Report(NamedTuple):
                 lines += [f"  {need:11}{says}", *(f"{'':13}{call}" for call in calls)]
         if self.not_known:
             lines += ["", "not known", *(f"  {each}" for each in self.not_known)]
-        words = {word for each in self.needs for call in each.calls for word in re.findall(r"\w+\b(?! ?=)", call)}
+        words = {
+            word for each in self.needs for call in each.calls for word in re.findall(r"(?<![.\w])\w+\b(?! ?=)", call)
+        }
         used = [f"  {word}: {what}" for word, what in _placeholders.items() if word in words]
         return "\n".join(lines + (["", "where", *used] if used else []))
 
@@ -166,7 +173,7 @@ class _Writer:
                 rest = "what its code makes of positions, fastpe does not say"
             self._not_known.append(f"{title}: a model_type of {part.model_type!r} rotates nothing; {rest}")
         elif name == "config" or known is not None:
-            self._not_known.append(str(refusal(part, "rotation")))
+            self._not_known.append(f"fastpe.RotaryEmbedding.from_config({name}): {refusal(part, 'rotation')}")
             return
         if name == "config":
             self._ids(title)
@@ -248,7 +255,7 @@ class _Writer:
         key = next((key for key in keys if config._json.get(key) is not None), keys[0])
         token = read_size(config._value(key))
         numbered = "np.where(image, np.cumsum(np.diff(image, axis=-1, prepend=False) & image, axis=-1) - 1, -1)"
-        return [f"image = input_ids == {token}", f"groups = {numbered}"]
+        return [f"image = so_far == {token}", f"groups = {numbered}"]
 
     def _layers(self, name: str, arguments: str) -> Any:
         """The embedding of each layer, or the error of both calls; of one layer for all where their number is missing."""
@@ -340,7 +347,12 @@ class _Writer:
                 self._add(
                     title, "inputs", f"of an exported graph, here for 16 x 16 patches: {says}", f"inputs = {call}"
                 )
-                self._encoder_masks(part, title, [name for name in inputs if re.fullmatch("cu_.*seqlens", name)])
+                boundaries = [name for name in inputs if re.fullmatch("cu_.*seqlens", name)]
+                if len(boundaries) == 2 and "pixel_shuffle_index" not in inputs:  # as Qwen2.5-VL has it
+                    says = "layers have patches in windows: x[order] and position_ids[order]; merged[back] is in order again"
+                    self._add(title, "order", says, *_window_order)
+                if "cu_seqlens" in boundaries:
+                    self._encoder_masks(part, title, boundaries)
                 break
         self._layout(part, title, "config")
         if not any(each.part == title for each in self._needs) and (use := use_of(part._known_type or "", part._json)):
@@ -415,7 +427,13 @@ class _Writer:
         layout = fastpe.rotary_layouts[row["layout"]]
         self._add("model", "rotates", f"by {', '.join(layout.coordinates)}", f"rope = {call}")
         says = "; ".join([layout._counting(), *([row["note"]] if "note" in row else [])])
-        self._add("model", "ids", says, "layout = fastpe.RotaryLayout.from_config(config)")
+        sizes = {"text_tokens": 32, "frames": 1, "H": 4, "W": 4, "rope_axes_dim": (4, 4), "fps": 24, "layout": layout}
+        grid = f"({', '.join(_names_of_axes[axis] for axis in layout._grid)})"
+        segments = (f"text_tokens, {grid}", f"{grid}, text_tokens", grid)
+        calls = (f"layout.positions({each}{row.get('options', '')})" for each in segments)
+        ids = next(call for call in calls if _quiet(call, self.config, **sizes) is not None)
+        found = "layout = fastpe.RotaryLayout.from_config(config)"
+        self._add("model", "ids", says, found, f"position_ids = {ids}")
 
     def _arguments(self, row: Mapping[str, Any]) -> str:
         """The columns of a head, the frequencies of each coordinate, and the base."""
@@ -451,6 +469,12 @@ class _Writer:
         return [read(Value(each, self.config._at(key, at))) for at, each in enumerate(written)]
 
 
+_names_of_axes = {"time": "frames", "height": "H", "width": "W"}
+_window_order = (
+    'patches = np.arange(len(inputs["position_ids"])).reshape(len(inputs["window_index"]), -1)',
+    'order = patches[inputs["window_index"]].ravel()',
+    'back = np.argsort(inputs["window_index"])',
+)
 _largest_scale = 1000
 _sizes = (
     ("head_dim", "attention_head_dim"),

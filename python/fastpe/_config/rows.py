@@ -108,7 +108,7 @@ def _told(config: ModelConfig) -> tuple[str, str]:
             otherwise = "give the config.json in the folder of its transformer"
         call = f"use fastpe.RotaryEmbedding.from_layout({row.get('layout')!r}, head_dim)"
         remedy = call if "layout" in row else row.get("told", otherwise)
-        return f"has no model_type but a _class_name of {shown(kind)}, as a config of diffusers", remedy
+        return f"is missing, and the _class_name is {shown(kind)}, as in a config of diffusers", remedy
     layout, *remarks = data["layouts"].get(name, data["layouts"].get(f"{name}_vision", [""]))
     if layout and (name in data["layouts"] or config.vision is config):
         remedy = ", ".join([f"use fastpe.RotaryEmbedding.from_layout({layout!r}, head_dim)", *remarks])

@@ -73,6 +73,8 @@ def refuse_unread(found: Found, given: Json, ropes: Sequence[Rope]) -> None:
         if any(_is_same(value, each) for each in (*neutral, *_same(argument, name, found, ropes))):
             continue
         remedy = table_of["remedies"].get(name, table_of["remedies_of_arguments"][argument])
+        if argument == "base" and re.search("swa|sliding|local|global", name):
+            remedy = "use RotaryEmbedding.from_config(config, layer_type=.., base=..) for each type of layers"
         raise wrong(path, f"is {shown(value)}, and this key is not read in models of this type", remedy=remedy)
 
 

@@ -16,7 +16,7 @@ from fastpe._config.rows import refusal
 from fastpe._config.tables import table
 from fastpe._errors import refused
 from fastpe._layouts.numbering import stored
-from fastpe._layouts.positions import position_ids, segments_text
+from fastpe._layouts.positions import position_ids, rules, segments_text
 from fastpe._layouts.rotation import Rotation
 from fastpe._registry import Preset, listed
 
@@ -196,6 +196,11 @@ class RotaryLayout(Preset):
         '(1 : 1 : 1) frequencies of 10000^(-2k / d), d per coordinate; pairs (2k, 2k + 1); form "repeat"'
         """
         return self._rotation.formula(len(self.coordinates))
+
+    @property
+    def _grid(self) -> tuple[str, ...]:
+        """What the lengths of a grid are."""
+        return rules[self._ids].grid
 
     def _counting(self) -> str:
         return f"coordinates: {', '.join(self.coordinates)}; ids of {segments_text(self._ids)}"

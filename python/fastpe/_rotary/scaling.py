@@ -165,10 +165,10 @@ class _Keys:
                 raise refused(ValueError, place, found, remedy=_key_hint(key, value, known))
         needed = [names for names in _types[self.rope_type].needed if not {*names} & {*given}]
         if needed:
-            found = f"has no {' and no '.join(name for names in needed for name in names)}"
+            found = f"has no {', and no '.join(' or '.join(names) for names in needed)}"
             written = given.get("type")
             conflict = f"rope_type counts, and not the type, {shown(written)}"
-            remedy = "" if written in (None, self.rope_type) else conflict
+            remedy = f"write {'it' if len(needed) == 1 else 'them'}" if written in (None, self.rope_type) else conflict
             raise refused(ValueError, self.place, f'{found}, which "{self.rope_type}" needs', remedy=remedy)
 
     def __contains__(self, key: str) -> bool:
