@@ -104,6 +104,8 @@ def test_parts_and_models_of_a_config() -> None:
     whole = {"model_type": "qwen2_5_omni", "thinker_config": inner}
     np.testing.assert_array_equal(fastpe.vision_inputs(whole, grid_thw=grids)["position_ids"], expected)
     assert fastpe.audio_inputs(whole, feature_lens=[250])["chunk_lengths"].tolist() == [100, 100, 50]
+    packed: Any = {"model_type": "minicpmv4_6", "vision_config": {}}
+    assert fastpe.vision_inputs(packed, target_sizes=[[4, 8]] * 2)["merged_shape"] == (2, 4)
     # Nothing is an empty batch.
     empty = fastpe.vision_inputs(QWEN, grid_thw=np.zeros((0, 3), int))
     assert (empty["position_ids"].shape, empty["cu_seqlens"].tolist(), empty["max_seqlen"]) == ((0, 2), [0], 0)

@@ -16,17 +16,6 @@ def pytest_ignore_collect(config: pytest.Config) -> bool | None:
     return True if "not peers" in config.option.markexpr else None
 
 
-Measured = list[tuple[str, str, float, float]]
-
-_measured: Measured = []
-
-
-@pytest.fixture
-def measured() -> Measured:
-    """Where a test notes (system, shape, largest difference, bound)."""
-    return _measured
-
-
 def timm_layer(name: str) -> Any:
     """A module of timm's layers, without the rest of timm, which needs a torchvision that matches torch."""
     package = importlib.util.find_spec("timm")
@@ -36,12 +25,3 @@ def timm_layer(name: str) -> Any:
     layers.__path__ = [str(pathlib.Path(package.submodule_search_locations[0], "layers"))]
     sys.modules[layers.__name__] = layers
     return importlib.import_module(f"timm_layers.{name}")
-
-
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    if not _measured:
-        return
-    terminalreporter.section("largest differences")
-    width = max(len(system) for system, *_ in _measured)
-    for system, shape, difference, bound in _measured:
-        terminalreporter.write_line(f"{system:{width}}  {shape:22}  {difference:8.2g}  of {bound:8.2g}")

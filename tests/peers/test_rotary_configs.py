@@ -27,7 +27,6 @@ from fastpe._config.unread import concerns_rotation
 
 from ..oracles.configs import rotated_rope
 from ..oracles.refusals import naming
-from .conftest import Measured
 
 pytestmark = [pytest.mark.peers, pytest.mark.filterwarnings("ignore")]
 
@@ -122,9 +121,7 @@ def spread(bounds: Array, form: str) -> Array:
     return np.repeat(bounds, 2, -1) if form == "repeat" else bounds
 
 
-def compare_tables(
-    measured: Measured, name: str, rope: fastpe.RotaryEmbedding, theirs: tuple[Array, ...], bounds: Array
-) -> None:
+def compare_tables(rope: fastpe.RotaryEmbedding, theirs: tuple[Array, ...], bounds: Array) -> None:
     given = rope.tables(POSITIONS, form=rope.form)
     ours = given if isinstance(given, tuple) else (given,)
     assert len(ours) == len(theirs)
@@ -133,8 +130,6 @@ def compare_tables(
         difference = np.abs(our.astype(np.complex128) - their)
         allowed = spread(bounds, rope.form) * (math.sqrt(2.0) if rope.form == "complex" else 1.0)
         assert (difference <= allowed).all()
-        worst = np.unravel_index(np.argmax(difference / allowed), allowed.shape)
-        measured.append((name, rope.form, float(difference[worst]), float(allowed[worst])))
 
 
 def compare_rotation(
@@ -193,7 +188,7 @@ def test_stored_values_are_those_of_the_classes(stored: dict[str, Any]) -> None:
 
 
 @classes
-def test_default_configuration(folder: str, kind: str, config: str, layer_type: str | None, measured: Measured) -> None:
+def test_default_configuration(folder: str, kind: str, config: str, layer_type: str | None) -> None:
     torch = pytest.importorskip("torch")
     tool()
     module, chosen, rotary = made(folder, kind, config)
@@ -201,7 +196,7 @@ def test_default_configuration(folder: str, kind: str, config: str, layer_type: 
     written = {**json.loads(chosen.to_json_string(use_diff=False)), **required(chosen.model_type)}
     rope = rotated_rope(written, layer_type=layer_type)
     bounds = table_bounds(rope, POSITIONS, base_of(chosen, layer_type))
-    compare_tables(measured, kind, rope, theirs, bounds)
+    compare_tables(rope, theirs, bounds)
     compare_rotation(kind, rope, module, chosen, theirs, bounds)
     # The data has the same defaults.
     written = {"model_type": chosen.model_type, **required(chosen.model_type)}
@@ -303,7 +298,7 @@ def test_other_configurations(folder: str, kind: str, config: str, layer_type: s
             nested = [key for value in given.values() if isinstance(value, dict) for key in value]
             assert any(re.search(naming(key), str(error)) for key in (*given, *nested)), error  # noqa: PT017
             continue
-        compare_tables([], "", rope, theirs, table_bounds(rope, POSITIONS, max(base_of(chosen, layer_type), 30000.0)))
+        compare_tables(rope, theirs, table_bounds(rope, POSITIONS, max(base_of(chosen, layer_type), 30000.0)))
 
 
 @pytest.mark.parametrize("key", ["rope_parameters", "rope_scaling"])
@@ -327,13 +322,13 @@ def test_a_mapping_for_each_type_of_layers(folder: str, kind: str, config: str, 
             rope = fastpe.RotaryEmbedding.from_config({"model_type": usual.model_type, **given}, layer_type=layer_type)
         except ValueError:
             continue
-        compare_tables([], "", rope, theirs, table_bounds(rope, POSITIONS, max(base_of(chosen, layer_type), 3e4)))
+        compare_tables(rope, theirs, table_bounds(rope, POSITIONS, max(base_of(chosen, layer_type), 3e4)))
 
 
 @pytest.mark.parametrize(
     ("folder", "kind", "config", "given"), OTHER_CLASSES, ids=[f"{row[1]}-{len(row[3])}" for row in OTHER_CLASSES]
 )
-def test_other_forms(folder: str, kind: str, config: str, given: dict[str, Any], measured: Measured) -> None:
+def test_other_forms(folder: str, kind: str, config: str, given: dict[str, Any]) -> None:
     torch = pytest.importorskip("torch")
     tool()
     scaling = {
@@ -345,7 +340,7 @@ def test_other_forms(folder: str, kind: str, config: str, given: dict[str, Any],
     rope = rotated_rope({"model_type": chosen.model_type, **arguments})
     base = base_of(chosen, None) * scaling.get("alpha", 1.0)
     bounds = table_bounds(rope, POSITIONS, base)
-    compare_tables(measured, kind, rope, theirs, bounds)
+    compare_tables(rope, theirs, bounds)
     compare_rotation(kind, rope, module, chosen, theirs, bounds)
 
 
@@ -353,7 +348,7 @@ def test_other_forms(folder: str, kind: str, config: str, given: dict[str, Any],
     ("folder", "kind", "config", "sections", "given"), MROPE_CLASSES, ids=[row[1] for row in MROPE_CLASSES]
 )
 def test_sections_of_several_coordinates(
-    folder: str, kind: str, config: str, sections: list[int], given: dict[str, Any], measured: Measured
+    folder: str, kind: str, config: str, sections: list[int], given: dict[str, Any]
 ) -> None:
     torch = pytest.importorskip("torch")
     tool()
@@ -364,7 +359,7 @@ def test_sections_of_several_coordinates(
     theirs = arrays(rotary(torch.zeros(1), ids(3)))
     rope = rotated_rope(written)
     bounds = table_bounds(rope, POSITIONS, base_of(chosen, None))
-    compare_tables(measured, kind, rope, theirs, bounds)
+    compare_tables(rope, theirs, bounds)
     compare_rotation(kind, rope, module, chosen, theirs, bounds)
     # An image: they are not.
     points = np.stack([POSITIONS, POSITIONS[::-1], 3 * POSITIONS + 1], -1)
@@ -376,7 +371,7 @@ def test_sections_of_several_coordinates(
 
 
 @pytest.mark.parametrize(("folder", "kind"), [("gptj", "GPTJ"), ("codegen", "CodeGen")])
-def test_sines_before_cosines(folder: str, kind: str, measured: Measured) -> None:
+def test_sines_before_cosines(folder: str, kind: str) -> None:
     torch = pytest.importorskip("torch")
     module = importlib.import_module(f"transformers.models.{folder}.modeling_{folder}")
     rope = fastpe.RotaryEmbedding.from_config({"model_type": folder})
@@ -477,7 +472,7 @@ def frequencies(rotary: Any, layer_type: str | None, seq_len: int | None) -> tup
     [(model, case) for model in PUBLISHED for case in model["expected"] if model["config"]["model_type"] != "gptj"],
     ids=lambda each: each["model"] if "model" in each else f"{each['layer_type']}-{each['seq_len']}",
 )
-def test_published_configuration(model: dict[str, Any], case: dict[str, Any], measured: Measured) -> None:
+def test_published_configuration(model: dict[str, Any], case: dict[str, Any]) -> None:
     torch = pytest.importorskip("torch")
     tool()
     layer_type, seq_len = case["layer_type"], case["seq_len"]
@@ -495,5 +490,5 @@ def test_published_configuration(model: dict[str, Any], case: dict[str, Any], me
         layer = {} if layer_type is None else {"layer_type": layer_type}
         theirs = arrays(rotary(torch.zeros(1), coordinates, **layer))
         bounds = table_bounds(rope, POSITIONS, base_of(config, layer_type))
-        compare_tables(measured, model["model"], rope, theirs, bounds)
+        compare_tables(rope, theirs, bounds)
         compare_rotation(model["model"], rope, module, config, theirs, bounds)

@@ -90,28 +90,6 @@ def test_decoding_after_a_padded_batch_with_images(folder: str) -> None:
         np.testing.assert_array_equal(one[..., 0], state["position_ids"][..., -1])
 
 
-@pytest.mark.parametrize("folder", ["ernie4_5_vl_moe", "qwen2_5_vl", "qwen2_vl"])
-def test_turns_are_the_whole_conversation(folder: str) -> None:
-    rng = np.random.default_rng(17)
-    turns = 0
-    for prompt in (drawn(folder, rng) for _ in range(PROMPTS * 4)):
-        if len(prompt.tokens) > 1:
-            continue
-        row = ours(folder, prompt)[2]
-        expected, _ = rope_index(folder, prompt, row)
-        starts = np.flatnonzero(np.diff(row[0], prepend=0))
-        for cut in np.flatnonzero((row[0, 1:] == 0) & (row[0, :-1] == 0)) + 1:
-            counts = {"image_grid_thw": np.sum(row[0, starts[starts < cut]] == 1)}
-            counts["video_grid_thw"] = counts["second_per_grid"] = np.sum(row[0, starts[starts < cut]] == 2)
-            before = {name: each[: counts[name]] for name, each in prompt.grids.items()}
-            after = {name: each[counts[name] :] for name, each in prompt.grids.items()}
-            _, delta = numbered(folder, prompt.tokens[:, :cut], **before)
-            more, _ = numbered(folder, prompt.tokens[:, cut:], past=cut, rope_deltas=delta, **after)
-            np.testing.assert_array_equal(more, expected[:, :, cut:])
-            turns += 1
-    assert turns > 0
-
-
 def test_images_that_glm_image_generates() -> None:
     """The rest of a row's grids are those of images to come, the last one first, and one token follows."""
     torch, model = pytest.importorskip("torch"), peer("glm_image").model
