@@ -118,7 +118,6 @@ def attention_mask(
         raise refused(ValueError, "groups", f"has {batches[1]} rows", f"{batches[0]}, as valid has")
     shape = (batches[0], 1, length, keys) if batches else (length, keys)
     result, seen, hidden = _empty(out, dtype, shape)
-    rows_at_once = max(1, _most_bytes // max(1, keys * result.itemsize))  # Python answers signals between them
 
     shared = (
         None if chunk is not None and mask is not None else _spans(length, before, causal, window, chunk, starts, 0)
@@ -129,11 +128,9 @@ def attention_mask(
         if spans is None:
             first_valid = int(np.argmax(its_mask)) if its_mask is not None and its_mask.any() else 0
             spans = _spans(length, before, causal, window, chunk, starts, first_valid)
-        values = None if its_mask is None else np.where(its_mask, seen, hidden).astype(rows.dtype)
-        for i, (row, first, last) in enumerate(zip(rows, spans.first.tolist(), spans.last.tolist(), strict=True)):
-            if i % rows_at_once == 0:
-                rows[i : i + rows_at_once] = hidden
-            row[first:last] = seen if values is None else values[first:last]
+        elements = np.empty(keys, rows.dtype)
+        elements[...] = seen if its_mask is None else np.where(its_mask, seen, hidden)
+        _show_spans(rows, spans, elements, hidden)
         if its_members is not None:
             _show_groups(rows, its_members, before, spans, seen, its_mask)
     return returned(out, result)
@@ -170,6 +167,23 @@ def _spans(
         first = np.maximum(first, position - window + causal)
         last = last if causal else np.minimum(last, position + window + 1)
     return _Spans(first, last, end)
+
+
+def _show_spans(rows: npt.NDArray[Any], spans: _Spans, elements: npt.NDArray[Any], hidden: Any) -> None:
+    """Give each query the elements of the keys in its span."""
+    at_once = min(64, max(1, _most_bytes // max(1, elements.nbytes)))  # Python answers signals between them
+    for i in range(0, len(rows), at_once):
+        some = slice(i, i + at_once)
+        block, first, last = rows[some], spans.first[some], spans.last[some]
+        block[...] = hidden
+        begins, ends = first.tolist(), last.tolist()
+        begin, all_begin, all_end, end = min(begins), max(begins), min(ends), max(ends)
+        block[:, all_begin:all_end] = elements[all_begin:all_end]
+        for a, b in ((begin, all_begin), (all_end, end)):
+            if a < b:
+                key = np.arange(a, b)
+                visible = (key >= first[:, None]) & (key < last[:, None])
+                np.copyto(block[:, a:b], elements[a:b], where=visible)
 
 
 def _show_groups(
