@@ -127,8 +127,9 @@ lengths : int array_like [B], optional
 cu_seqlens : int array_like [number of sequences + 1], optional
     Where sequences of a packed batch start: 0, the running sum of their lengths.
 seq_axis : int, optional
-    The axis of L, needed for arrays of three axes or more: -2 for [B, H, L, D], -3 for [B, L, H, D], 0 for [L, B, H, D] and packed [N, H, D]. Offsets,
-    masks and lengths belong to the first other axis. Further axes are heads, which share them.
+    The axis of L, needed for arrays of three axes or more: -2 for [B, H, L, D], -3 for [B, L, H, D], 0 for [L, B, H, D]
+    and packed [N, H, D]. Offsets, masks and lengths belong to the first other axis. Further axes are heads, which share
+    them.
 inverse : bool, optional
     Whether to undo the call with the same other arguments, up to rounding.
 num_threads : int, optional
@@ -200,7 +201,8 @@ Parameters
 x, *others : ndarray [.., L, .., D]
     As in `rotate_`.
 by : int, float or array_like [L], [B, L] or [B, 1]
-    How many positions to move by, for all rows or for each; it may be fractional. With `frequency_axes`, there is one axis more, [.., coordinates].
+    How many positions to move by, for all rows or for each; it may be fractional. With `frequency_axes`, there is one
+    axis more, [.., coordinates].
 valid, lengths, seq_axis, num_threads : optional
     As in `rotate_`.
 

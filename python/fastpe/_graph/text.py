@@ -85,12 +85,12 @@ def text_inputs(
 
     Notes
     -----
-    Models that generate text count the tokens that are not padding, as ``attention_mask.cumsum(-1) - 1`` in transformers
-    (generation/utils.py) does; padding is at position 1. Encoders such as BERT count all columns. Those such as RoBERTa
-    count tokens other than padding from ``padding_idx + 1``, with padding at `padding_idx`. Which model has which rule is
-    measured, by giving position ids to tiny models, or, where none can be made, that of ``generate``. Ids of several coordinates are those of ``get_rope_index`` in
-    transformers 5.24, except that text continues after the largest coordinate of a video, as in the code of the models'
-    authors.
+    Models that generate text count the tokens that are not padding, as ``attention_mask.cumsum(-1) - 1`` in
+    transformers (generation/utils.py) does; padding is at position 1. Encoders such as BERT count all columns. Those
+    such as RoBERTa count tokens other than padding from ``padding_idx + 1``, with padding at `padding_idx`. Which model
+    has which rule is measured, by giving position ids to tiny models, or, where none can be made, that of ``generate``.
+    Ids of several coordinates are those of ``get_rope_index`` in transformers 5.24, except that text continues after
+    the largest coordinate of a video, as in the code of the models' authors.
 
     Examples
     --------

@@ -27,9 +27,9 @@ class GridConvention(Preset):
         The encoding of one axis, over its share of the columns; coordinates count from its first position.
     outermost : str
         What changes slowest along the vector. With "axis", one axis follows the other, each in the order of the field
-        `axis`. With "function", the sines of all axes come before their cosines, axis by axis, and with "function_frequency" frequency by frequency. With "frequency", each frequency
-        has the sines of all axes and then their cosines. With "pair", each frequency has the sine and cosine of one
-        axis after the other.
+        `axis`. With "function", the sines of all axes come before their cosines, axis by axis, and with
+        "function_frequency" frequency by frequency. With "frequency", each frequency has the sines of all axes and then
+        their cosines. With "pair", each frequency has the sine and cosine of one axis after the other.
     axis_order : tuple of int, optional
         The axes of the grid's shape, in the order in which they appear in the vector; that of the shape by default.
     proportions : tuple of int, optional

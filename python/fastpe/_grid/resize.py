@@ -88,9 +88,9 @@ def resize_table(
 
     Notes
     -----
-    Places and weights are exact fractions, except those of "nearest" and "nearest-exact" with a `scale_factor`. Cells are sums in float64, in the same order on every machine, rounded once to
-    `dtype`; torch computes places, weights and sums in float32. The formulas are those of ``aten/src/ATen/native/UpSample.h``
-    and of each convention's source.
+    Places and weights are exact fractions, except those of "nearest" and "nearest-exact" with a `scale_factor`. Cells
+    are sums in float64, in the same order on every machine, rounded once to `dtype`; torch computes places, weights and
+    sums in float32. The formulas are those of ``aten/src/ATen/native/UpSample.h`` and of each convention's source.
 
     Examples
     --------
@@ -166,8 +166,9 @@ def resize_taps(
 
     Notes
     -----
-    A cell has one tap in the modes "nearest" and "tile", and 2, 4 or 16 in "linear", "bilinear" and "bicubic", even where
-    nothing changes; more, with ``antialias=True``, where the new grid is smaller. Taps beyond the border have the index of the outermost cell.
+    A cell has one tap in the modes "nearest" and "tile", and 2, 4 or 16 in "linear", "bilinear" and "bicubic", even
+    where nothing changes; more, with ``antialias=True``, where the new grid is smaller. Taps beyond the border have the
+    index of the outermost cell.
 
     Examples
     --------

@@ -258,8 +258,9 @@ class RotaryEmbedding(EncoderBase, _core.Rotary):
     ) -> "RotaryEmbedding":
         """Make the embedding of a model's layers from its config.json, if they are alike.
 
-        Its tables are those of the model's own module in transformers, whose form is its attribute `form`, and its rotation is that of the
-        model's attention. Nothing is guessed: what neither the config nor the table of model types says is an error.
+        Its tables are those of the model's own module in transformers, whose form is its attribute `form`, and its
+        rotation is that of the model's attention. Nothing is guessed: what neither the config nor the table of model
+        types says is an error.
 
         Parameters
         ----------
