@@ -103,7 +103,7 @@ def query_scale(
 
 def _scale(model: Model, layer: LayerType, positions: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
     """The scale of one layer, at these positions."""
-    kinds, part = model.found.model.query_scale, model.found.part
+    kinds, part = model.found.row.query_scale, model.found.part
     factor, strength, steps = decimal.Decimal(1), decimal.Decimal(0), np.zeros(positions.shape, np.int64)
     with decimal.localcontext(_exact):
         if "mscale" in kinds:
@@ -113,8 +113,9 @@ def _scale(model: Model, layer: LayerType, positions: npt.NDArray[Any]) -> npt.N
                 factor = (decimal.Decimal("0.1") * mscale * scaled.ln() + 1) ** 2 if scaled > 1 else factor
         if "llama_4" in kinds:
             entry = entry_of(model.found, layer.name)
-            strength, key = _number(entry, "llama_4_scaling_beta"), "original_max_position_embeddings"
-            trained = trained_length(entry) or Value(_number(entry, key), ())
+            strength, trained = _number(entry, "llama_4_scaling_beta"), trained_length(entry)
+            if trained.found is None:
+                raise wrong(trained.path, "is missing", "a number", "write it")
             steps = (positions // read_size(trained)).astype(np.int64)
         if "temperature" in kinds and not layer.is_rotated and part._json.get("attn_temperature_tuning", True):
             usual = {"floor_scale": 8192, "attn_scale": 0.1}

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 from fastpe._arguments import shown
 from fastpe._config.file import Json
 from fastpe._config.model import ModelConfig
-from fastpe._config.model_type import ModelType
+from fastpe._config.model_type import Found, ModelType
 from fastpe._config.tables import table
 from fastpe._config.values import read_size, wrong
 
@@ -39,27 +39,29 @@ class LayerType(NamedTuple):
     is_rotated: bool
 
 
-def number_of_layers(part: ModelConfig, model: ModelType) -> int | None:
+def number_of_layers(part: ModelConfig, row: ModelType) -> int | None:
     """How many layers the file says that the model has."""
-    for key in (*model.names_of("num_hidden_layers"), *_count_keys):
+    for key in (*row.names_of("num_hidden_layers"), *_count_keys):
         if part._json.get(key) is not None:
             return read_size(part._value(key), _most_layers)
-    keys = ("layer_types", model.rotated_layers.get("list", ""), *model.names_of("rope_theta"))
+    keys = ("layer_types", row.rotated_layers.get("list", ""), *row.names_of("rope_theta"))
     lists = (part._json.get(key) for key in keys)
     return next((len(each) for each in lists if isinstance(each, (list, tuple)) and each), None)
 
 
-def layer_types(part: ModelConfig, model: ModelType, entries: Json) -> list[LayerType]:
-    """The layers of the model; without their number, as many as show each type. `entries` are those of the rope mapping."""
-    count = number_of_layers(part, model) or _enough_layers
-    names = _written(part, model, count, entries) or _by_rule(part, model.layer_types, count)
-    rotated = _rotated(part, model.rotated_layers, count)
-    if model.layer_types.get("function") == "llama4" and not has_types(part):
+def layer_types(found: Found) -> list[LayerType]:
+    """The layers of the model; without their number, as many as show each type."""
+    part, row = found.part, found.row
+    count = number_of_layers(part, row) or _enough_layers
+    names = _written(found, count) or _by_rule(part, row.layer_types, count)
+    is_listed = _rotated(part, row.rotated_layers, count)
+    if row.layer_types.get("function") == "llama4" and not has_types(part):
         chunked = "chunked_attention" if part._json.get("attention_chunk_size", 0) is not None else _full
-        names = [chunked if each else _full for each in rotated]
-    dense = _dense(part, count) if model.layer_types.get("function") == "cohere2_moe" else {}
+        names = [chunked if each else _full for each in is_listed]
+    by_type = {name: is_rotated(found, name) for name in names}
+    dense = _dense(part, count) if row.layer_types.get("function") == "cohere2_moe" else {}
     return [
-        LayerType(at, name, bool(rotated[at]) and (dense.get(at, False) or is_rotated(part, model, name)))
+        LayerType(at, name, bool(is_listed[at]) and (dense.get(at, False) or by_type[name]))
         for at, name in enumerate(names)
     ]
 
@@ -69,33 +71,38 @@ def has_types(part: ModelConfig) -> bool:
     return any(part._json.get(key) for key in _type_keys)
 
 
-def is_rotated(part: ModelConfig, model: ModelType, name: str) -> bool:
-    """Whether layers of this type are rotated, as far as the type says it."""
-    if name in model.unrotated:
-        key, for_null = model.unrotated[name] or ("", False)
+def is_rotated(found: Found, name: str) -> bool:
+    """Whether layers of this type are rotated, as far as the type says it, or its entry in the file or in the row."""
+    part, row = found.part, found.row
+    if (found.rope.entries or row.layers).get(row.entries.get(name, name), {}) is None:
+        return False
+    if name in row.unrotated:
+        key, for_null = row.unrotated[name] or ("", False)
         return key in part._json and (part._json[key] is None) == for_null
-    return name not in table()["unrotated_layers"] or name in model.layers
+    return name not in table()["unrotated_layers"] or name in row.layers
 
 
-def _written(part: ModelConfig, model: ModelType, count: int, entries: Json) -> list[str]:
+def _written(found: Found, count: int) -> list[str]:
     """The type of each layer, as the file lists them."""
+    part, rule = found.part, found.row.layer_types
     key = next((name for name in _type_keys if part._json.get(name) is not None), "")
-    names, function = part._json.get(key) or [], model.layer_types.get("function")
+    names = part._json.get(key) or []
     if not isinstance(names, (list, tuple)) or not all(isinstance(name, str) for name in names):
         raise wrong(part._at(key), f"is {shown(names)}", "a list of names", kind=TypeError)
     if not names:
         return []
-    if function == "dory" and "mlp" in names:  # each layer, and its mlp
+    if rule.get("function") == "dory" and "mlp" in names:  # each layer, and its mlp
         names, count = names[::2], count // 2 if len(names) == count else count
     _require_count(part, key, names, count)
-    names = [model.layer_types.get("renamed", {}).get(name, name) for name in names[:count]]
-    known = {*table()["layer_types"], *table()["unrotated_layers"], *model.layers, *entries}
-    for at, name in enumerate(names):
-        if name not in known:
-            found = f"is {name!r}: whether layers of this type are rotated is not known"
-            remedy = "correct it, or use RotaryEmbedding(..) for the layers that are rotated"
-            raise wrong(part._at(key, at), found, remedy=remedy)
-    return [*names[:-1], _full] if function == "gemma4" else names
+    names = [rule.get("renamed", {}).get(name, name) for name in names[:count]]
+    known = {*table()["layer_types"], *table()["unrotated_layers"], *found.row.layers, *found.rope.entries}
+    if unknown := next(((at, name) for at, name in enumerate(names) if name not in known), None):
+        at, name = unknown
+        what = f"is {name!r}: whether layers of this type are rotated is not known"
+        raise wrong(
+            part._at(key, at), what, remedy="correct it, or use RotaryEmbedding(..) for the layers that are rotated"
+        )
+    return [*names[:-1], _full] if rule.get("function") == "gemma4" else names
 
 
 def _require_count(part: ModelConfig, key: str, values: Any, count: int) -> None:
@@ -111,9 +118,9 @@ def _by_rule(part: ModelConfig, rule: Json, count: int) -> list[Any]:
     if "cycle" in rule:
         first, cycle = rule.get("first", []), written or rule["cycle"]
         return [first[at] if at < len(first) else cycle[at % len(cycle)] for at in range(count)]
+    if isinstance(written, str) and re.fullmatch("[LG]+", written):  # as EXAONE 4 writes it
+        return [rule["types"][written[at % len(written)] == "G"] for at in range(count)]
     if "every" in rule:
-        if isinstance(written, str) and re.fullmatch("[LG]+", written):  # as EXAONE 4 writes it
-            return [rule["types"][written[at % len(written)] == "G"] for at in range(count)]
         every = rule["every"] if written is None else read_size(part._value(rule["key"]))
         first_at = count - 1 if rule.get("at") == "last" else rule.get("at", -1)
         also = {index % count for index in rule.get("also", [])}

@@ -18,8 +18,10 @@ from fastpe._arguments import flag, integer, shown, text
 from fastpe._config.file import Json, path_text
 from fastpe._config.layer_types import LayerType, has_types, is_rotated, layer_types, number_of_layers
 from fastpe._config.model import ModelConfig, model_of, part_of
-from fastpe._config.rope import Rope, entries_of, read_rope, with_mscale
-from fastpe._config.rows import Found, find_model, use_of
+from fastpe._config.model_type import Found, ModelType, row_of
+from fastpe._config.refusals import is_known, refusal, unmet, use_of
+from fastpe._config.rope import Rope, read_rope, with_mscale
+from fastpe._config.tables import table
 from fastpe._config.unread import refuse_unread
 from fastpe._config.values import not_read, wrong
 from fastpe._errors import refused
@@ -33,42 +35,51 @@ class Model:
 
     def __init__(self, config: Source, given: Json, wanted: str = "rotation") -> None:
         self.given = {name: value for name, value in given.items() if value is not None}
-        pairing = flag("interleaved", self.given["interleaved"]) if "interleaved" in self.given else None
+        if "interleaved" in self.given:
+            flag("interleaved", self.given["interleaved"])
         if "rotary_dim" in self.given:
             self.given["rotary_dim"] = read_rotary_dim(self.given["rotary_dim"])
-        found = find_model(model_of(config), pairing, wanted)
-        if {"base", "scaling"} <= {*self.given}:
-            found = found._replace(part=_without_mapping(found.part, "rotary_dim" in self.given))
-        self.found: Found = found
-        for key, allowed in found.model.requires.items():
-            if (value := found.config.get(key, found.model.defaults.get(key))) not in allowed:
-                use = use_of(found.part._known_type or "") or "leave its queries and keys as they are"
-                remedy = f"{use}, or write {json.dumps({key: allowed[0]})} if yours has one"
-                raise wrong(
-                    found.part._at(key), f"is {shown(value)}: this model has no rotary embedding", remedy=remedy
-                )
+        self.found = found = self._find(model_of(config), wanted)
+        if key := unmet(found.part, found.row.requires, found.row.defaults):
+            use = use_of(found.part._known_type or "") or "leave its queries and keys as they are"
+            remedy = f"{use}, or write {json.dumps({key: found.row.requires[key][0]})} if yours has one"
+            value = found.part._json.get(key, found.row.defaults.get(key))
+            what = f"is {shown(value)}: this model has no rotary embedding"
+            raise wrong(found.part._at(key), what, remedy=remedy)
         self._own = _own_values(found)
-        self._has_lists = any(isinstance(found.config.get(key), (list, tuple)) for key in found.model.number_keys)
+        self._has_lists = any(isinstance(found.part._json.get(key), (list, tuple)) for key in found.row.number_keys)
         self._ropes: dict[Any, Rope] = {}
-        layers = layer_types(found.part, found.model, entries_of(found.part, found.model, []))
-        null = {name for name in {layer.name for layer in layers} if self._is_null(name)}
-        self.layers = [layer._replace(is_rotated=layer.is_rotated and layer.name not in null) for layer in layers]
+        self.layers = layer_types(found)
+
+    def _find(self, config: ModelConfig, wanted: str) -> Found:
+        """The model of text in `config`, or the model that it is."""
+        if config.vision is config:
+            raise refusal(config, wanted)
+        *around, part = config._levels
+        outer = tuple(level for level in around if level._json.keys() - {"model_type"} - part._json.keys())
+        if part._known_type in table()["models"]:
+            row = row_of(part._known_type)
+        elif "interleaved" not in self.given or is_known(part):
+            raise refusal(part, wanted)
+        else:
+            # Where a file has the width of the part, it counts.
+            exact = next((key for key in table()["rotary_dims"] if part._json.get(key) is not None), "")
+            row = ModelType(self.given["interleaved"], partial=True, rotary_dim=exact, **table()["unknown"])
+        if {"base", "scaling"} <= {*self.given}:
+            part = _without_mapping(part, "rotary_dim" in self.given)
+        return Found(part, row, outer)
 
     def of_type(self, name: str) -> list[LayerType]:
         """The layers of one type; one without an index where the file has none, and the type is known."""
-        part, row = self.found.part, self.found.model
-        types = [*dict.fromkeys(layer.name for layer in self.layers)]
-        entries = entries_of(part, row, types)
+        row, entries, types = self.found.row, self.found.rope.entries, [layer.name for layer in self.layers]
         known = [*dict.fromkeys([*row.layers, *entries, *types])]
-        is_said = bool(row.layers or row.layer_types or row.rotated_layers or entries) or has_types(part)
-        layer = LayerType(None, name, is_rotated(part, row, name))
+        is_said = bool(row.layers or row.layer_types or row.rotated_layers or entries) or has_types(self.found.part)
+        layer = LayerType(None, name, is_rotated(self.found, name))
         if layer.is_rotated and "base" not in self.given and not (is_said and name in known):
-            remedy = (
-                f"give one of {', '.join(map(repr, known))}" if is_said else "leave it out: the config has one type"
-            )
+            names = ", ".join(map(repr, known))
+            remedy = f"give one of {names}" if is_said else "leave it out: the config has one type"
             raise refused(ValueError, "layer_type", f"is {name!r}", remedy=remedy)
-        same = [layer for layer in self.layers if name in (layer.name, row.entries.get(layer.name))]
-        return same or [layer._replace(is_rotated=layer.is_rotated and not self._is_null(name))]
+        return [layer for layer in self.layers if name in (layer.name, row.entries.get(layer.name))] or [layer]
 
     def key_of(self, layer: LayerType) -> Any:
         """Equal for layers that are rotated alike."""
@@ -91,19 +102,13 @@ class Model:
             refuse_unread(self.found, self.given, [*self._ropes.values()])
         return made
 
-    def _is_null(self, name: str) -> bool:
-        """Whether the entry of this type of layers, in the file or in the row, says that they are not rotated."""
-        part, model = self.found.part, self.found.model
-        name = model.entries.get(name, name)
-        return (entries_of(part, model, [name]) or model.layers).get(name, {}) is None
-
 
 def read_layers(
     config: Source, seq_len: int | None, mrope: bool, given: Json
 ) -> tuple[list[dict[str, Any]], list[int | None]]:
     """The arguments of each `RotaryEmbedding` that differs, and which of them each layer has; None: it is not rotated."""
     model = Model(config, given)
-    part, row = model.found.part, model.found.model
+    part, row = model.found.part, model.found.row
     if number_of_layers(part, row) is None:
         key = row.names_of("num_hidden_layers")[0]
         raise wrong(part._at(key), "is missing, the number of layers", remedy="write it")
@@ -117,22 +122,20 @@ def read_layer(config: Source, layer_type: str | None, seq_len: int | None, mrop
     model = Model(config, given)
     chosen = model.layers if layer_type is None else model.of_type(text("layer_type", layer_type))
     made = [*model.different(chosen, seq_len, mrope).values()]
-    word = "was not given" if layer_type is None else f"is {layer_type!r}"
     rotated = [layer for layer in chosen if layer.is_rotated]
+    if len(rotated) == len(chosen) and all(each == made[0] for each in made):
+        return made[0]
+    which = "was not given, and the layers of this model" if layer_type is None else f"is {layer_type!r}, whose layers"
     if not rotated:
-        found = f"{word}, and {'no layer of this model is' if layer_type is None else 'these layers are not'} rotated"
-        raise refused(ValueError, "layer_type", found, remedy="leave their queries and keys as they are")
-    if len(rotated) < len(chosen) or any(each != made[0] for each in made):
-        left = [str(layer.at) for layer in chosen if not layer.is_rotated]
-        what = f"are not all rotated: {', '.join(left[:3])}{', ..' * (len(left) > 3)} are not"
-        which = f"layers of this {'model' if layer_type is None else 'type'}"
-        remedy = "use RotaryEmbedding.layers_from_config(config), which has an entry for each layer"
-        if layer_type is None and len({layer.name for layer in chosen}) > 1:
-            names = dict.fromkeys(layer.name for layer in rotated)
-            remedy += f", or give layer_type=, one of {', '.join(map(repr, names))}"
-        found = f"{word}, and the {which} {what if left else 'have rotations of their own'}"
-        raise refused(ValueError, "layer_type", found, remedy=remedy)
-    return made[0]
+        which = "was not given, and no layer of this model is" if layer_type is None else f"{which} are not"
+        raise refused(ValueError, "layer_type", f"{which} rotated", remedy="leave their queries and keys as they are")
+    left = [str(layer.at) for layer in chosen if not layer.is_rotated]
+    what = f"are not all rotated: {', '.join(left[:3])}{', ..' * (len(left) > 3)} are not"
+    remedy = "use RotaryEmbedding.layers_from_config(config), which has an entry for each layer"
+    if layer_type is None and len({layer.name for layer in chosen}) > 1:
+        remedy += f", or give layer_type=, one of {', '.join(dict.fromkeys(repr(layer.name) for layer in rotated))}"
+    found = f"{which} {what if left else 'have rotations of their own'}"
+    raise refused(ValueError, "layer_type", found, remedy=remedy)
 
 
 def _without_mapping(part: ModelConfig, has_width: bool) -> ModelConfig:
@@ -148,17 +151,17 @@ def _without_mapping(part: ModelConfig, has_width: bool) -> ModelConfig:
 
 def _own_values(found: Found) -> dict[int | None, dict[str, Any]]:
     """What the config says of single layers, as transformers 5 writes it, by the layer's number."""
-    key = "per_layer_config"
-    part, layers = found.part, found.config.get(key) or {}
+    key, part, config = "per_layer_config", found.part, found.part._json
+    layers = config.get(key) or {}
     numbers = [str(at).isdecimal() and len(str(at)) < 10 for at in layers] if isinstance(layers, Mapping) else [False]
     if not all(numbers) or not all(isinstance(values, Mapping) for values in layers.values()):
         raise wrong(part._at(key), f"is {shown(layers)}", "mappings by the layer's number", kind=TypeError)
     for at, values in layers.items():
         for name in ("rope_scaling", "rope_parameters"):
-            if name in values and values[name] != found.config.get(name):
+            if name in values and values[name] != config.get(name):
                 found_there, remedy = f"is {shown(values[name])}", "give rotary_dim= and base="
                 raise wrong(part._at(key, at, name), found_there, "that of the whole model", remedy)
-    read = {*found.model.width, *found.model.read_keys}
+    read = {*found.row.width, *found.row.read_keys}
     return {int(at): {name: each for name, each in values.items() if name in read} for at, values in layers.items()}
 
 
@@ -168,7 +171,8 @@ def _own_values(found: Found) -> dict[int | None, dict[str, Any]]:
 def _arguments(model: Model, layer: LayerType, seq_len: int | None, mrope: bool) -> dict[str, Any]:
     """The arguments of the `RotaryEmbedding` of a layer that is rotated."""
     rope = model.rope(layer)
-    row, width, base, read = rope.entry.model, rope.width, rope.base, rope.scaling
+    row, width, base, read = rope.entry.row, rope.width, rope.base, rope.scaling
+    found = None if base is None else base.found
     result: dict[str, Any] = {"rotary_dim": width + width % 2, "interleaved": rope.interleaved, "form": row.form}
     if row.conjugate:
         result["conjugate"] = True
@@ -177,13 +181,12 @@ def _arguments(model: Model, layer: LayerType, seq_len: int | None, mrope: bool)
     if flag("mrope", mrope):
         result["frequency_axes"] = _frequency_axes(rope)
     if "scaling" in model.given:
-        found = None if base is None else base.found
         return {**result, "base": found, "scaling": model.given["scaling"], "seq_len": seq_len}
     rope_type = read["rope_type"].found if "rope_type" in read else None
     if row.longrope == "mscale" and rope_type == "longrope":
         read = with_mscale(read, seq_len)
     if [*read] == ["rope_type"] and rope_type == "default" and width % 2 == 0:
-        return {**result, "base": None if base is None else base.found}
+        return {**result, "base": found}
     values = {**({} if base is None else {"rope_theta": base}), **read}
     places = {key: path_text(value.path) for key, value in values.items() if value.path}
     scaling = ScalingOfFile(path_text(rope.entry.place), {key: each.found for key, each in values.items()}, places)
@@ -191,8 +194,8 @@ def _arguments(model: Model, layer: LayerType, seq_len: int | None, mrope: bool)
         return {**result, "scaling": scaling, "seq_len": seq_len}
     # base**(-2k / width) for an odd width: every second frequency of the double width.
     if rope_type not in (None, "default", "linear"):
-        found, expected = f"gives a rotated part of {width} columns", f"an even number for {rope_type!r}"
-        raise wrong(rope.entry.part._at("partial_rotary_factor"), found, expected, "give rotary_dim=")
+        what, expected = f"gives a rotated part of {width} columns", f"an even number for {rope_type!r}"
+        raise wrong(rope.entry.part._at("partial_rotary_factor"), what, expected, "give rotary_dim=")
     doubled = read_scaling(2 * width, base=None, scaling=scaling, seq_len=None)
     frequencies = doubled.radians or ideal_frequencies(2 * width, doubled.base).tolist()
     return {**result, "frequencies": frequencies[::2]}
@@ -200,13 +203,13 @@ def _arguments(model: Model, layer: LayerType, seq_len: int | None, mrope: bool)
 
 def _frequency_axes(rope: Rope) -> Any:
     """Which coordinate each frequency belongs to: time 0, height 1, width 2."""
-    model, entry = rope.entry.model, rope.entry
-    division, default = model.mrope or ("", None)
+    row, entry = rope.entry.row, rope.entry
+    division, default = row.mrope or ("", None)
     if division in ("", "doubled"):
         found, remedy = "is True, but models of this type have one coordinate", "leave it out for text"
         if division:
             found = "is True, but the partners of a pair have different angles in this model, which is not a rotation"
-        elif not model.source:
+        elif not row.source:
             found = "is True, but what coordinate turns which frequency is not known of this model_type"
             remedy = "use one of fastpe.rotary_layouts, or leave it out for text"
         raise refused(ValueError, "mrope", found, remedy=remedy)

@@ -7,8 +7,7 @@ from typing import Any
 
 from fastpe._config.layer_types import has_types, layer_types, number_of_layers
 from fastpe._config.model import ModelConfig
-from fastpe._config.model_type import row_of
-from fastpe._config.rope import entries_of
+from fastpe._config.model_type import Found, row_of
 from fastpe._config.tables import table
 from fastpe._config.values import Value, read_size, wrong
 
@@ -32,14 +31,14 @@ def masks_of(part: ModelConfig) -> list[dict[str, Any] | None]:
         raise wrong(part._at("model_type"), f"is {part.model_type!r}", remedy=_own)
     if config.get("use_bidirectional_attention"):
         raise wrong(part._at("use_bidirectional_attention"), "is given", remedy=_own)
-    model, kinds = row_of(name), []
-    count = number_of_layers(part, model) or 1
+    row, kinds = row_of(name), []
+    count = number_of_layers(part, row) or 1
     if rule == "encoder":
         return [{"causal": False}] * count
     window, first = (*data[rule][name], None)[:2] if rule != "full" else (None, None)
     window, key = config.get("sliding_window", window), "use_sliding_window"
     if rule == "layer_types" or (rule == key and has_types(part)):
-        kinds = [layer.name for layer in layer_types(part, model, entries_of(part, model, []))]
+        kinds = [layer.name for layer in layer_types(Found(part, row))]
     elif rule == "window" and window is not None:
         kinds = [_sliding] * count
     elif rule == key and config.get(key) and window is not None:

@@ -184,9 +184,9 @@ class ModelConfig:
         """The same as errors name it."""
         return path_text((*self._path, *keys))
 
-    def _value(self, key: str) -> Value:
-        """A value of this part, and its place."""
-        return Value(self._json.get(key), (*self._path, key))
+    def _value(self, key: str, default: Any = None) -> Value:
+        """A value of this part, where null counts, and its place."""
+        return Value(self._json.get(key, default), (*self._path, key))
 
     def _keep(self, name: Any, find: Callable[[], _Value]) -> _Value:
         """What `find` gave the first time; two threads may both ask it."""

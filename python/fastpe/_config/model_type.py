@@ -1,81 +1,66 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What is known of one `model_type` that rotates, as fields."""
+"""What is known of one `model_type` that rotates, as fields; and a config of such a type."""
 
 from __future__ import annotations
 
 import dataclasses
 import functools
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
+from fastpe._arguments import shown
 from fastpe._config.file import Json
+from fastpe._config.model import ModelConfig
 from fastpe._config.tables import table
+from fastpe._config.values import wrong
 
 
 @dataclasses.dataclass(frozen=True)
 class ModelType:
-    """A row of the table: what a config.json of this `model_type` does not say, and how its keys are read.
+    """A row of the table: what a config.json of this `model_type` does not say, and how its keys are read."""
 
-    * interleaved, conjugate, form: as in `RotaryEmbedding`. pairing_key: a key of the config that decides the pairing.
-    * reorders: whether transformers leaves pairs of neighbours half of the width apart. Tests and documentation read it.
-    * width: keys of the config, or quotients of them; the first one that is there is the width of the head, or, for models
-      that rotate the tail of a head, the width of the tail. rotary_dim: a key that is the width of the rotated part itself.
-    * partial: whether partial_rotary_factor is read. With "ignored", the width is already that of the part.
-    * rope_theta, partial_rotary_factor, defaults: of the model's class.
-    * rope: the rope mapping that counts if the config has none. It has no base where the config's own counts.
-    * nested: whether each type of layers has a rope mapping of its own, and no old form of the config is read.
-      entries: where the entries have other names than the types of layers. reads_mapping: whether one is read at all.
-    * layers: what differs for each type of layers: fields of this class, or None if they are not rotated. There, scaled says
-      whether one mapping for all layers counts ("rope_type": only if it has this key), own_theta, whether a base in it does
-      not, and yarn has defaults of this scaling.
-    * types: other names of scalings. rope_types: the scalings that models of this type have, if not all.
-    * longrope: "mscale" if the attention factor follows from the length.
-    * dynamic: the keys of the factor and of the trained length of a "dynamic" scaling that is not in a rope mapping.
-    * mrope: how sections divide the frequencies, as in `Rotation`, or "doubled"; and the default sections.
-    * requires: values of a key without which the model is not rotated.
-    * unrotated: types of layers that are not rotated: always (None), or unless a key is null (true) or is not (false).
-      rotated_layers: the key of a list that has 0 for each layer that is not rotated, and the rule without it.
-      layer_types: the rule of the types of layers. Both rules are described in layer_types.py.
-    * names: what a key is called, in the order in which names count.
-    * harmless: keys that concern rotation, and that the model's module does not read, by the source of the row. neutral:
-      values of such keys that change nothing, where others would.
-    * query_scale: what queries are multiplied by besides: see `fastpe.query_scale`.
-    * source: the folder in transformers, or the file of another project.
-    """
-
-    interleaved: bool
+    interleaved: bool  # this, form and conjugate are those of RotaryEmbedding
     form: str = "halves"
     conjugate: bool = False
-    pairing_key: str = ""
-    reorders: bool = False
+    pairing_key: str = ""  # a key of the config that decides the pairing
+    reorders: bool = False  # transformers leaves pairs of neighbours half of the width apart
+    # The first that is there is the width of the head, or, in models that rotate the tail of a head, of this tail.
     width: tuple[str, ...] = ("head_dim", "hidden_size // num_attention_heads")
-    rotary_dim: str = ""
-    partial: bool | str = False
-    rope_theta: float | None = None
+    rotary_dim: str = ""  # a key that is the width of the rotated part itself
+    partial: bool | str = False  # whether partial_rotary_factor is read; "ignored": the width is that of the part
+    rope_theta: float | None = None  # this, the next, defaults and rope are those of the model's class
     partial_rotary_factor: float | None = None
-    rope: Json = dataclasses.field(default_factory=dict)
-    nested: bool = False
+    rope: Json = dataclasses.field(default_factory=dict)  # without a base where the config's own counts
+    nested: bool = False  # each type of layers has a rope mapping of its own, and no old form of the config is read
     reads_mapping: bool = True
-    entries: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    entries: Mapping[str, str] = dataclasses.field(default_factory=dict)  # names in the rope mapping of types of layers
+    # What differs for each type of layers, as fields of this class; None if they are not rotated.
     layers: Mapping[str, Json | None] = dataclasses.field(default_factory=dict)
-    scaled: bool | str = False
-    own_theta: bool = False
-    yarn: Json = dataclasses.field(default_factory=dict)
-    types: Mapping[str, str] = dataclasses.field(default_factory=dict)
-    rope_types: tuple[str, ...] = ()
-    longrope: str = ""
-    dynamic: tuple[str, str] | None = None
-    mrope: tuple[str, Any] | None = None
-    requires: Mapping[str, list[Any]] = dataclasses.field(default_factory=dict)
+    scaled: bool | str = False  # in layers: one mapping for all layers counts ("rope_type": only if it has this key)
+    own_theta: bool = False  # in layers: a base in such a mapping does not count
+    yarn: Json = dataclasses.field(default_factory=dict)  # in layers: defaults of this scaling
+    types: Mapping[str, str] = dataclasses.field(default_factory=dict)  # other names of scalings
+    rope_types: tuple[str, ...] = ()  # the scalings that models of this type have, if not all
+    longrope: str = ""  # "mscale" if the attention factor follows from the length
+    dynamic: tuple[str, str] | None = None  # keys of the factor and trained length of "dynamic" without a rope mapping
+    mrope: tuple[str, Any] | None = None  # how sections divide the frequencies, or "doubled"; the default sections
+    requires: Mapping[str, list[Any]] = dataclasses.field(default_factory=dict)  # of a key, without which none rotates
+    # Types of layers that are not rotated: always (None), or unless a key is null (true) or is not (false).
     unrotated: Mapping[str, tuple[str, bool] | None] = dataclasses.field(default_factory=dict)
-    rotated_layers: Json = dataclasses.field(default_factory=dict)
-    layer_types: Json = dataclasses.field(default_factory=dict)
-    names: Mapping[str, list[str]] = dataclasses.field(default_factory=dict)
-    harmless: tuple[str, ...] = ()
-    neutral: Mapping[str, list[Any]] = dataclasses.field(default_factory=dict)
+    rotated_layers: Json = dataclasses.field(
+        default_factory=dict
+    )  # a list with 0 for each layer that is not, or a rule
+    layer_types: Json = dataclasses.field(default_factory=dict)  # a rule; layer_types.py describes both
+    names: Mapping[str, list[str]] = dataclasses.field(
+        default_factory=dict
+    )  # of a key, in the order in which they count
+    harmless: tuple[str, ...] = ()  # keys that concern rotation, and that the model's module does not read
+    neutral: Mapping[str, list[Any]] = dataclasses.field(
+        default_factory=dict
+    )  # values of such keys that change nothing
     defaults: Json = dataclasses.field(default_factory=dict)
-    query_scale: tuple[str, ...] = ()
-    source: str = ""
+    query_scale: tuple[str, ...] = ()  # what queries are multiplied by besides: see fastpe.query_scale
+    source: str = ""  # the folder in transformers, or the file of another project
 
     def of_layer(self, layer_type: str) -> ModelType:
         """The row of one type of layers."""
@@ -106,3 +91,38 @@ class ModelType:
 def row_of(model_type: str) -> ModelType:
     """The row of a type that has one."""
     return ModelType(**table()["models"][model_type])
+
+
+class RopeMapping(NamedTuple):
+    """The mapping that transformers reads, its key, and its entries for types of layers: None if not rotated."""
+
+    key: str
+    given: Json
+    entries: Json
+
+
+@dataclasses.dataclass(frozen=True)
+class Found:
+    """The part of a config that is a language model, the row of its type, and the levels around it."""
+
+    part: ModelConfig
+    row: ModelType
+    outer: tuple[ModelConfig, ...] = ()
+
+    @functools.cached_property
+    def rope(self) -> RopeMapping:
+        """The rope mapping; where there are two, they must say the same."""
+        part, config = self.part, self.part._json
+        old, new = (config.get(key) or {} for key in ("rope_scaling", "rope_parameters"))
+        for key, given in (("rope_scaling", old), ("rope_parameters", new)):
+            if not isinstance(given, Mapping):
+                raise wrong(part._at(key), f"is {shown(given)}", "a mapping", kind=TypeError)
+        first = {"type": old.get("rope_type"), "rope_type": old.get("type"), **config, **old}
+        for name, value in new.items() if old else ():
+            if first.get(name) != value:
+                found = f"is {shown(value)}, and the rope_scaling, which counts, has {shown(first.get(name))}"
+                raise wrong(part._at("rope_parameters", name), found, "the same", "leave one of the two mappings out")
+        key, given = ("rope_scaling", old) if old else ("rope_parameters", new)
+        types = {*self.row.layers, *self.row.entries.values(), *table()["layer_types"]}
+        is_entry = {name: isinstance(each, Mapping) or (each is None and name in types) for name, each in given.items()}
+        return RopeMapping(key, given, {name: each for name, each in given.items() if is_entry[name]})

@@ -19,7 +19,7 @@ from fastpe._arguments import shown
 from fastpe._config.masks import masks_of
 from fastpe._config.model import ModelConfig
 from fastpe._config.model_type import row_of
-from fastpe._config.rows import is_rotated_model, other_file, parameters_of, refusal, use_of
+from fastpe._config.refusals import is_rotated_model, other_file, parameters_of, refusal, use_of
 from fastpe._config.tables import table
 from fastpe._config.values import Value, read_number, read_size, wrong
 

@@ -17,8 +17,8 @@ from typing import Any
 from fastpe._arguments import shown
 from fastpe._config.file import Json, Path
 from fastpe._config.layer_types import has_types
-from fastpe._config.rope import Rope, value_of, written_name
-from fastpe._config.rows import Found
+from fastpe._config.model_type import Found
+from fastpe._config.rope import Rope
 from fastpe._config.tables import table
 from fastpe._config.values import wrong
 
@@ -52,7 +52,7 @@ def is_other_part(name: str, value: Json) -> bool:
 
 def refuse_unread(found: Found, given: Json, ropes: Sequence[Rope]) -> None:
     """Refuse the first key that was not read, unless it says what the others say, or its argument is given."""
-    part, model = found.part, found.model
+    part, model = found.part, found.row
     read = (model.read_keys if model.source else _read_keys(ropes)) - {model.rotary_dim}
     keys = [*_unread(part._json, read, part._path, has_types(part))]
     if "rotary_dim" not in given and any(_divides(rope) for rope in ropes):
@@ -109,7 +109,7 @@ def _read_keys(ropes: Sequence[Rope]) -> frozenset[str]:
     """What was read of a model whose type is not known: one name of each key."""
     read = {"rope_scaling", "rope_parameters"}
     for rope in ropes:
-        read |= {written_name(rope.entry, key) for key in rope.entry.model.names}
+        read |= {rope.entry.written_name(key) for key in rope.entry.row.names}
         if rope.head_dim is not None and rope.entry.part._json.get("qk_rope_head_dim"):
             read |= {"head_dim", "qk_rope_head_dim"}
     return frozenset(read)
@@ -117,7 +117,7 @@ def _read_keys(ropes: Sequence[Rope]) -> frozenset[str]:
 
 def _divides(rope: Rope) -> bool:
     """Whether the width of a head follows from other sizes."""
-    return not any(value_of(rope.entry, term) for term in rope.entry.model.width if " // " not in term)
+    return not any(rope.entry.outer(term).found is not None for term in rope.entry.row.width if " // " not in term)
 
 
 def _same(argument: str, name: str, found: Found, ropes: Sequence[Rope]) -> list[Any]:
@@ -133,16 +133,15 @@ def _same(argument: str, name: str, found: Found, ropes: Sequence[Rope]) -> list
             scaling = {key: value.found for key, value in rope.scaling.items()}
             result += [scaling.get("factor")] if scaling.get("rope_type") == "linear" else []
         elif name in ("mla", "use_mla"):
-            has_tail = "qk_rope_head_dim" in rope.entry.model.width[0]
-            result.append(has_tail and bool(found.model.source or found.config.get("qk_rope_head_dim")))
+            has_tail = "qk_rope_head_dim" in rope.entry.row.width[0]
+            result.append(has_tail and bool(found.row.source or found.part._json.get("qk_rope_head_dim")))
         elif name in _keys()["sizes"]:
-            sizes = (value_of(rope.entry, key) for key in ("hidden_size", "num_attention_heads"))
-            result += [None if size is None else size.found for size in sizes]
+            result += [rope.entry.outer(key).found for key in ("hidden_size", "num_attention_heads")]
         elif argument == "rotary_dim":
             result += [rope.width, rope.share, 0, *([] if _keys()["words"].search(name) else [rope.head_dim])]
     # TensorRT-LLM's word for the pairing
     result += [f"rope_{'gptj' if rope.interleaved else 'gpt_neox'}" for rope in ropes]
-    count = found.config.get("num_hidden_layers")
+    count = found.part._json.get("num_hidden_layers")
     if isinstance(count, int) and 0 < count < 1000 and name == "rope_scaling_layers":
         result.append([*range(count)])
     return result

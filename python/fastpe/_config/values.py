@@ -21,6 +21,11 @@ class Value(NamedTuple):
     path: Path
 
 
+def first(*values: Value) -> Value:
+    """The first that is not null, or else the last."""
+    return next((value for value in values if value.found is not None), values[-1])
+
+
 def wrong(
     path: Path, found: str, expected: str = "", remedy: str = "", kind: type[Exception] = ValueError
 ) -> Exception:

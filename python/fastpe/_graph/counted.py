@@ -10,7 +10,7 @@ import numpy as np
 
 from fastpe._arguments import integer, largest_position, shown
 from fastpe._config.model import ModelConfig
-from fastpe._config.rows import other_models, use_of
+from fastpe._config.refusals import other_models, use_of
 from fastpe._config.tables import table
 from fastpe._errors import refused
 from fastpe._graph.arrays import Array

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from fastpe._arguments import flag, names_keywords
 from fastpe._arrays import WritableArray
 from fastpe._config.model import ModelConfig, model_of
-from fastpe._config.rows import refusal
+from fastpe._config.refusals import refusal
 from fastpe._config.tables import table
 from fastpe._errors import refused
 from fastpe._layouts.numbering import stored

@@ -23,7 +23,7 @@ from typing import Any
 
 from fastpe._arguments import integer, number, shown
 from fastpe._config.model import ModelConfig, model_of
-from fastpe._config.rows import refusal
+from fastpe._config.refusals import refusal
 from fastpe._config.tables import table
 from fastpe._errors import refused
 from fastpe._sinusoid.convention import Convention

@@ -1,0 +1,171 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Where a call has no answer for a config: what the model has instead, and which call gives that."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from fastpe._arguments import model_guess, nearest, shown
+from fastpe._config.file import Json
+from fastpe._config.model import ModelConfig
+from fastpe._config.model_type import ModelType, row_of
+from fastpe._config.tables import table
+from fastpe._errors import refused
+
+_has = {"sinusoids": "adds sinusoids", "layout": "has a layout"}
+
+
+def refusal(config: ModelConfig, wanted: str) -> Exception:
+    """An error to raise where `config` has no "rotation", "sinusoids", "layout" or "scores"."""
+    name, written = config._known_type, config._json
+    if name is None and (other := other_file(written)):
+        remedy = "give the config.json of the same model"
+        return refused(ValueError, config._place(), other, "what a config.json has", remedy)
+    found = "is missing" if name is None else f"is {name!r}"
+    if name is None and "_class_name" in written:
+        found = f"is missing, and the _class_name is {shown(written['_class_name'])}, as in a config of diffusers"
+        clause, remedy = "", _of_diffusers(str(written["_class_name"]))
+    else:
+        clause, remedy = _instead(config, wanted)
+    return refused(ValueError, config._place("model_type"), f"{found}{clause}", remedy=remedy)
+
+
+def other_file(config: Json) -> str:
+    """What shows that a file without a model_type describes no model."""
+    if isinstance(config.get("model"), Mapping) and "decoder" in config["model"]:
+        return 'has a "model" with a "decoder", as a genai_config.json has'
+    what = {key: what for key, what in table()["other_files"].items() if key in config}
+    return next((f'has no model_type but "{key}", as {each} has' for key, each in what.items()), "")
+
+
+def is_known(config: ModelConfig) -> bool:
+    """Whether it is another file than a config.json, or a model of which it is known what it has."""
+    name, data = config._known_type, table()
+    if name is None:
+        return bool(other_file(config._json))
+    return any(name in data[kind] for kind in ("layouts", "told", "without")) or bool(use_of(name))
+
+
+def unmet(config: ModelConfig, requires: Mapping[str, list[Any]], defaults: Json) -> str:
+    """The first key of `requires` whose value is none of those that it has there; empty where all are."""
+    values = {key: config._json.get(key, defaults.get(key)) for key in requires}
+    return next((key for key, value in values.items() if value not in requires[key]), "")
+
+
+def is_rotated_model(config: ModelConfig, row: ModelType) -> bool:
+    """Whether the file says that a model of a type that may be rotated is."""
+    return not unmet(config, row.requires, row.defaults)
+
+
+def _of_diffusers(kind: str) -> str:
+    row = table()["diffusers"].get(kind, {})
+    if kind.endswith("Pipeline"):
+        return "give the config.json in the folder of its transformer"
+    if "layout" in row:
+        return f"use fastpe.RotaryEmbedding.from_layout({row['layout']!r}, head_dim)"
+    otherwise = "print(fastpe.rotary_layouts) lists layouts, and fastpe.timestep_embedding encodes timesteps"
+    return row.get("told", otherwise)  # type: ignore[no-any-return]
+
+
+def _instead(config: ModelConfig, wanted: str) -> tuple[str, str]:
+    """What is said of a config besides its model_type, and a remedy."""
+    name, data, written = config._known_type or "", table(), config._json
+    layout, *remarks = data["layouts"].get(name, data["layouts"].get(f"{name}_vision", [""]))
+    if layout and (name in data["layouts"] or config.vision is config):
+        call = f"use fastpe.RotaryEmbedding.from_layout({layout!r}, head_dim)"
+        return ", whose positions have several coordinates", ", ".join([call, *remarks])
+    if name in data["told"]:
+        # The first of its sentences whose key the config has.
+        return "", next(sentence for key, sentence in data["told"][name].items() if not key or written.get(key))
+    if use_of(name) and (key := _key_of_own_code(written)):
+        remedy = (
+            "use RotaryEmbedding(rotary_dim, ..) if its own code rotates, or add and rotate nothing if it has ALiBi"
+        )
+        if other := data["other_code"].get(name):
+            remedy += f', or write {{"model_type": {other!r}}} if it is of this family'
+        return f", which has no {key} of {shown(written[key])} in transformers", remedy
+    of_text = name
+    for _ in range(3):  # to the type of its language model
+        of_text = data["parts"].get(of_text, [of_text])[-1]
+    clause, use = f", which is not a model that {_has.get(wanted, 'rotates by one coordinate')}", use_of(name, written)
+    if of_text in data["models"] and is_rotated_model(config, row_of(of_text)):
+        return clause, "use fastpe.RotaryEmbedding.from_config(config)"
+    if use or name in data["without"]:
+        none = "leave its queries and keys as they are, or use RotaryEmbedding(rotary_dim, ..) if yours has one"
+        none = none if wanted == "rotation" else "it rotates nothing"
+        return clause, use or "; ".join(filter(None, [none, parameters_of(name)]))
+    clause, remedy = _unknown(config, wanted)
+    return f"{', which is not known' if name else ''}{clause}", remedy
+
+
+def _key_of_own_code(config: Json) -> str:
+    """A key that a type has only in models with code of their own, such as Jina's and MosaicML's, which are "bert"."""
+    if config.get("position_embedding_type") in ("alibi", "rope", "rotary"):
+        return "position_embedding_type"
+    return next((key for key, each in config.items() if each and re.search("rope|rotary|alibi", str(key))), "")
+
+
+def _unknown(config: ModelConfig, wanted: str) -> tuple[str, str]:
+    name, data = config._known_type or "", table()
+    if wanted == "rotation":
+        remedy = "give interleaved=True for neighbours, or interleaved=False for columns that are half of the width "
+        remedy += f"apart{other_models(config._json)}; "
+        guess = model_guess(name, [*data["models"], *data["parts"]], quote='"')
+        remedy += guess or "print(fastpe.rotary_layouts) for models of images and videos"
+        return ", and nothing else in a config says which columns are pairs", remedy
+    if wanted == "scores":
+        return ": what its queries are multiplied by is not known", "multiply them as its own code does"
+    if wanted == "sinusoids":
+        near = nearest(name, data["sinusoids"], 0.7)
+        guess = f'; "{near}" is known: before you take it, compare what both add to embeddings' if near else ""
+        return "", f"use PositionalEncoding(d_model, convention=..){guess}"
+    return ", and names no layout", "print(fastpe.rotary_layouts) lists the layouts"
+
+
+def use_of(model_type: str, config: Json | None = None) -> str:
+    """The call for a model that adds an encoding, a table or a bias of scores; empty where none is known.
+
+    A few files of `config` say that the model adds no table.
+    """
+    data = table()
+    if (config or {}).get("position_biased_input") is False:
+        return f"it adds no table, but {_of_deberta(config or {})} to the scores"
+    if row := data["sinusoids"].get(model_type):
+        return (
+            f"use fastpe.PositionalEncoding.from_config(config){' for ' if 'note' in row else ''}{row.get('note', '')}"
+        )
+    if model_type in data["grids"]:
+        return f"use {data['grids'][model_type]}"
+    bias = f"a bias to the scores: {data['biases'][model_type]}" if model_type in data["biases"] else ""
+    if model_type in data["learned"]:
+        call = f"it adds a learned table: fastpe.add_(x, table=table, {data['learned'][model_type]})"
+        return f"{call}, and {bias}" if bias else call
+    return bias and f"it adds {bias}"
+
+
+def parameters_of(model_type: str) -> str:
+    """What is measured of a model that rotates nothing, and of which no call is known; empty where nothing is."""
+    found = table()["without"].get(model_type)
+    if not isinstance(found, list):
+        return ""
+    has = f"of positions, a checkpoint of default sizes has {', '.join(found)}"
+    return has if found else "none of its parameters is named after positions"
+
+
+def _of_deberta(config: Json) -> str:
+    """What DeBERTa's files, of which all published ones add no table, have in its place."""
+    keys = ("position_buckets", "max_relative_positions", "max_position_embeddings")
+    buckets, *lengths = (value if type(value) is int else 0 for value in map(config.get, keys))
+    longest = next((length for length in lengths if length > 0), 512)
+    if not 4 <= buckets < longest:
+        return "what it learned of relative positions"
+    return f"learned rows of fastpe.deberta_buckets(query - key, num_buckets={buckets}, max_position={longest})"
+
+
+def other_models(config: Json) -> str:
+    """What is said of parts of the config that may be the model that is meant."""
+    models = {name: part for name, part in config.items() if isinstance(part, Mapping) and "model_type" in part}
+    names = [name for name in models if not re.search("vision|image|video|audio", str(name))]
+    return f", or the mapping under {' or '.join(map(repr, names))} if this is your model" if names else ""
