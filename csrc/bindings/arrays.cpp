@@ -261,7 +261,7 @@ std::optional<DType> dtype_argument(PyObject* object) {
     if (!py::reinterpret_steal<Object>(PyImport_ImportModule("ml_dtypes"))) {
       if (PyErr_ExceptionMatches(PyExc_ImportError) == 0) throw py::error_already_set();
       PyErr_Clear();
-      refuse_value("dtype", {"is 'bfloat16'"}, {"the package ml_dtypes, which has it"}, {"pip install ml_dtypes"});
+      return DType::bfloat16;  // that of a tensor; where a new array would be made, it is refused
     }
   }
   PyObject* converted = nullptr;

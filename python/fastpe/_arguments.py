@@ -152,8 +152,21 @@ def leave_out(name: str, why: str, **others: Any) -> None:
             raise refused(ValueError, name, f"and {other} were both given", "one", f"{why}: leave {other} out")
 
 
+def dtype_of(dtype: Any, expected: str) -> np.dtype[Any]:
+    """NumPy's dtype of this name."""
+    try:
+        result: np.dtype[Any] = np.dtype(dtype)
+    except TypeError:
+        word = str(dtype).rpartition(".")[2]  # as of torch.int32
+        remedy = f"pass {word!r}" if word != dtype and word in np.sctypeDict else ""
+        raise refused(TypeError, "dtype", f"is {shown(dtype)}", expected, remedy) from None
+    return result
+
+
 def conversion(array: npt.NDArray[Any], name: str, dtype: str) -> str:
     """What makes numbers of `dtype` of an array of another one, as a remedy."""
+    if array.dtype == "V2":
+        return f"convert it to {dtype} first, after .view(ml_dtypes.bfloat16) if it is a NumPy array"
     if array.dtype.kind in "iu" and array.dtype.itemsize == 2:
         return f"pass {name}.view(ml_dtypes.bfloat16) if it has the bits of bfloat16"
     return f"pass {name}.real" if array.dtype.kind == "c" else f"convert it to {dtype} first"

@@ -406,3 +406,23 @@ REFUSED: Refused = {
 def test_refused(call: str, error: type[Exception], arguments: str) -> None:
     names = {"text": text_inputs, "layouts": fastpe.rotary_layouts, "fastpe": fastpe, "np": np}
     check_refused(call, error, arguments, names)
+
+
+def test_a_dtype_of_another_library_is_named_as_numpy_names_it() -> None:
+    class Torch:
+        def __repr__(self) -> str:
+            return "torch.int32"
+
+    calls: list[Any] = [
+        lambda dtype: fastpe.text_inputs({"model_type": "llama"}, [[5]], dtype=dtype)["position_ids"],
+        lambda dtype: fastpe.vision_inputs(
+            {"model_type": "qwen2_vl", "vision_config": {}}, grid_thw=[[1, 4, 4]], dtype=dtype
+        )["position_ids"],
+        lambda dtype: fastpe.rotary_layouts["flux"].positions(2, dtype=dtype),
+    ]
+    for call in calls:
+        with pytest.raises(TypeError, match=r"^dtype is 'no'"):
+            call("no")
+        with pytest.raises(TypeError, match="pass 'int32'") as raised:
+            call(Torch())
+        assert call(vars(raised.value)["_fields"]["remedy"].partition("'")[2][:-1]).dtype == np.int32

@@ -191,6 +191,28 @@ def test_bfloat16_without_ml_dtypes(run_script: Callable[..., str]) -> None:
         assert encoding.add(tensor, out=to) is to and encoding.add_(tensor) is tensor
         assert (out == memory).all()
         assert abs((out.astype(np.uint32) << 16).view(np.float32) - exact).max() < 2**-7
+        learned, points = np.linspace(-2, 2, 80, dtype=np.float32).reshape(10, 8), np.linspace(0, 3, 10).reshape(5, 2)
+        rows = Producer(bfloat16_bits(learned), dtype=(BFLOAT, 16, 1))
+        for shape, call in (
+            ((5, 8), lambda **more: fastpe.encode(5, 8, **more)),
+            ((12,), lambda **more: fastpe.alibi_slopes(12, **more)),
+            ((3, 3), lambda **more: fastpe.attention_mask(3, causal=True, window=2, **more)),
+            ((7, 8), lambda **more: fastpe.encode_grid((2, 3), 8, convention="mae2d", class_tokens=1, **more)),
+            ((2, 3, 8), lambda **more: fastpe.encode_grid((2, 3), 8, convention="detr", valid=np.ones((2, 3), bool), **more)),
+            ((5, 10), lambda **more: fastpe.encode_coordinates(points, 8, convention="mae2d", include_input=True, **more)),
+            ((4, 8), lambda **more: fastpe.resize_table(rows, (2, 2), mode="bilinear", trained_shape=(2, 5), **more)),
+        ):
+            out = np.zeros(shape, np.uint16)
+            to = Producer(out, dtype=(BFLOAT, 16, 1))
+            assert call(dtype="bfloat16", out=to) is to
+            found, exact = (out.astype(np.uint32) << 16).view(np.float32), call(dtype=np.float32)
+            assert abs(found - exact).max() <= 2**-8 * abs(exact).max() and found.any(), shape
+            try:
+                call(dtype="bfloat16")
+            except TypeError as error:
+                assert "pip install ml_dtypes, or pass out=" in str(error)
+            else:
+                raise AssertionError("there is no dtype for the result")
     """
     run_script(script, PYTHONPATH=str(pathlib.Path(__file__).parents[2]))
 

@@ -74,7 +74,8 @@ def test_every_combination_is_its_definition(causal: bool, past: int) -> None:
         for valid, groups in itertools.product(
             (None, padded, padded[0], random.random((2, keys)) < 0.6), (None, members, members[0])
         ):
-            if groups is not None and not causal:
+            has_gaps = valid is not None and valid.ndim == 2 and valid is not padded
+            if (groups is not None and not causal) or (has_gaps and not (window is chunk is None)):
                 continue
             given: dict[str, Any] = {"causal": causal, "past": past, "window": window, "chunk": chunk}
             given |= {"valid": valid, "groups": groups}
@@ -115,6 +116,47 @@ def test_out_may_be_what_says_which_keys_are_valid() -> None:
     assert 0 < inside.sum() < inside.size
     expected = fastpe.attention_mask(6, causal=True, valid=inside.copy(), dtype=np.float32)
     assert np.array_equal(fastpe.attention_mask(6, causal=True, valid=inside, dtype=None, out=floats), expected)
+
+
+@pytest.mark.parametrize("given", [{}, {"dtype": np.int8}], ids=str)
+@pytest.mark.parametrize("out", [np.ones((3, 3), kind) for kind in (np.int8, np.float32, ml_dtypes.bfloat16, np.int64)])
+def test_the_dtype_that_an_error_names_is_taken(out: Array, given: dict[str, Any]) -> None:
+    with pytest.raises(TypeError, match=r"^(out|dtype) ") as raised:
+        fastpe.attention_mask(3, causal=True, out=out, **given)
+    remedy = vars(raised.value)["_fields"]["remedy"]
+    if "None" in remedy:
+        assert fastpe.attention_mask(3, causal=True, out=out, dtype=None) is out
+        assert (out == fastpe.attention_mask(3, causal=True, dtype=out.dtype)).all()
+    elif "view" in remedy:
+        fastpe.attention_mask(3, causal=True, out=out.view(np.bool_))
+        assert (out == np.tri(3)).all()
+    else:
+        assert "convert" in remedy
+
+
+def test_sequences_of_different_pasts_share_keys_that_are_padded_on_the_left() -> None:
+    with pytest.raises(
+        TypeError, match=r"^past is .* call once for each sequence, or have the padding of all on the left"
+    ):
+        fastpe.attention_mask(2, causal=True, past=np.array([3, 1]), window=2)  # type: ignore[arg-type]
+    valid = np.array([[1] * 5, [0, 0, 1, 1, 1]])
+    together = fastpe.attention_mask(2, causal=True, past=3, window=2, valid=valid)
+    for row, past in zip(together[:, 0], (3, 1), strict=True):
+        assert np.array_equal(row[:, 3 - past :], fastpe.attention_mask(2, causal=True, past=past, window=2))
+
+
+@pytest.mark.parametrize("limit", [{"window": 2}, {"chunk": 2}])
+def test_padding_between_keys_is_refused_where_keys_are_counted(limit: dict[str, Any]) -> None:
+    valid = np.array([[1, 1, 1, 1, 1], [1, 1, 0, 0, 1]])
+    with pytest.raises(ValueError, match=r"^valid\[1\] has padding between"):
+        fastpe.attention_mask(1, causal=True, past=4, valid=valid, **limit)
+    assert fastpe.attention_mask(1, causal=True, past=4, valid=valid)[1, 0, 0].tolist() == [
+        True,
+        True,
+        False,
+        False,
+        True,
+    ]
 
 
 @pytest.mark.parametrize("given", [{"dtype": int}, {"dtype": "no"}, {"dtype": None, "out": np.zeros((3, 3), int)}])

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fastpe import _core
-from fastpe._arguments import bools, flag, integer, leave_out, names_keywords, whole_numbers
+from fastpe._arguments import bools, flag, integer, leave_out, names_keywords, shown, whole_numbers
 from fastpe._arrays import ArrayLike, WritableArray, returned
 from fastpe._errors import refused
 
@@ -42,7 +42,7 @@ def attention_mask(
     causal : bool
         Whether queries see no later keys. It has no default.
     past : int, optional
-        The number of keys before the first query's own, as in a cache.
+        The number of keys before the first query's own, as in a cache: one for all sequences, padding included.
     window : int, optional
         With ``causal=True``, how many keys a query sees, its own included: a config's ``sliding_window``. Otherwise how far
         away a key may be, on either side.
@@ -51,7 +51,8 @@ def attention_mask(
         sequence starts with `cu_seqlens`.
     valid : bool or 0 and 1, array_like [past + L] or [B, past + L], optional
         Which keys are valid, those of the past included: what `text_inputs` calls ``attention_mask``. No query sees the
-        others.
+        others. With a window or chunks, padding may not lie between valid keys, as in a cache that is padded on the right:
+        windows count keys.
     cu_seqlens : int array_like [number of sequences + 1], optional
         Where sequences of a packed batch start: 0, the running sum of their lengths. Tokens see only their own sequence. It
         excludes `past`, `valid` and `groups`.
@@ -98,6 +99,9 @@ def attention_mask(
     array([[[[False,  True,  True,  True]]]])
     """
     length, causal = integer("seq_len", seq_len, 0), flag("causal", causal)
+    if getattr(past, "ndim", isinstance(past, (list, tuple))):
+        remedy = "call once for each sequence, or have the padding of all on the left, and give valid="
+        raise refused(TypeError, "past", f"is {shown(past)}", "an int, which all sequences share", remedy)
     before = integer("past", past, 0)
     window = None if window is None else integer("window", window, 1 if causal else 0)
     chunk = None if chunk is None else integer("chunk", chunk, 1)
@@ -108,6 +112,8 @@ def attention_mask(
         leave_out("cu_seqlens", why, past=past or None, valid=valid, groups=groups)
         starts = _starts(cu_seqlens, length)
     mask = None if valid is None else _over_keys("valid", bools("valid", valid), keys)
+    if mask is not None and not (window is chunk is None):
+        _refuse_gaps(mask)
     members = None
     if groups is not None:
         if not causal:
@@ -122,7 +128,8 @@ def attention_mask(
     shared = (
         None if chunk is not None and mask is not None else _spans(length, before, causal, window, chunk, starts, 0)
     )
-    for b, rows in enumerate(result[:, 0] if batches else result[None]):
+    cells = result.view(np.uint16) if _is_bfloat16(result.dtype) else result
+    for b, rows in enumerate(cells[:, 0] if batches else cells[None]):
         its_mask, its_members = (each[b] if each is not None and each.ndim == 2 else each for each in (mask, members))
         spans = shared
         if spans is None:
@@ -209,6 +216,17 @@ def _over_keys(name: str, array: npt.NDArray[Any], keys: int) -> npt.NDArray[Any
     return copy
 
 
+def _refuse_gaps(valid: npt.NDArray[np.bool_]) -> None:
+    """Refuse padding between keys that are valid: a window would count it, and positions of tokens do not."""
+    begins = np.diff(valid.astype(np.int8), prepend=np.int8(0)) > 0
+    has_gap = begins.sum(axis=-1) > 1
+    if has_gap.any():
+        row = f"[{has_gap.argmax()}]" if valid.ndim == 2 else ""
+        expected = "padding only on the left or the right, since windows and chunks count keys"
+        remedy = "move it to the left, or call once for each sequence"
+        raise refused(ValueError, f"valid{row}", "has padding between valid keys", expected, remedy)
+
+
 def _starts(cu_seqlens: ArrayLike, length: int) -> _Integers:
     starts = whole_numbers("cu_seqlens", cu_seqlens, "pass where sequences start")
     if (
@@ -225,37 +243,51 @@ def _starts(cu_seqlens: ArrayLike, length: int) -> _Integers:
     return starts.astype(np.int64)
 
 
-def _lowest(dtype: np.dtype[Any]) -> Any:
-    """The lowest finite number."""
-    return np.array(0xFF7F, np.uint16).view(dtype)[()] if dtype.name == "bfloat16" else np.finfo(dtype).min
+def _is_bfloat16(dtype: np.dtype[Any]) -> bool:
+    """Whether it is that of ml_dtypes, or of a tensor without it."""
+    return bool(dtype.str[1:] == "V2")
 
 
 def _empty(
     out: WritableArray | None, dtype: npt.DTypeLike | None, shape: tuple[int, ...]
 ) -> tuple[npt.NDArray[Any], Any, Any]:
     """The result, and the elements of keys that are visible and hidden."""
+    target = None if out is None else _core.array(out, "out", in_place=True)
+    given: Any = dtype if dtype is not None else np.bool_ if target is None else target.dtype
     try:
-        is_bool = (getattr(out, "dtype", np.bool_) if dtype is None else np.dtype(dtype)) == np.bool_
+        is_bool = np.dtype(given) == np.bool_
     except TypeError:
         is_bool = False  # the core says what is wrong with it
     if not is_bool:
         try:
-            result: npt.NDArray[Any] = _core.output(out, dtype, shape)
+            result: npt.NDArray[Any] = _core.output(target, dtype, shape)
         except TypeError as error:
             fields = getattr(error, "_fields", {})
-            if "bfloat16" not in fields.get("expected", ""):
+            if not fields.get("expected", "").startswith("float32, "):
                 raise
-            raise refused(TypeError, **{**fields, "expected": f"bool, {fields['expected']}", "remedy": ""}) from None
-        return result, result.dtype.type(0), _lowest(result.dtype)
-    if out is None:
+            remedy = fields["remedy"]
+            if not remedy and fields["argument"] == "dtype":
+                remedy = "pass 'bool'" if str(dtype).endswith(".bool") else "leave it out, and convert the mask"
+            remedy = remedy or (_remedy(target.dtype) if target is not None else "")
+            raise refused(
+                TypeError, **{**fields, "expected": f"bool, {fields['expected']}", "remedy": remedy}
+            ) from None
+        if _is_bfloat16(result.dtype):
+            return result, 0, 0xFF7F
+        return result, result.dtype.type(0), np.finfo(result.dtype).min
+    if target is None:
         return np.empty(shape, np.bool_), True, False
-    result = _core.array(out, "out", in_place=True)
-    if result.dtype != np.bool_:
-        raise refused(
-            TypeError, "out", f"has dtype {result.dtype}", "bool", "give dtype=None to fill an array of floats"
-        )
-    if result.shape != shape:
-        raise refused(ValueError, "out", f"has shape {list(result.shape)}", f"exactly {list(shape)}")
-    if not result.flags.writeable:
+    if target.dtype != np.bool_:
+        raise refused(TypeError, "out", f"has dtype {target.dtype}", "bool", _remedy(target.dtype))
+    if target.shape != shape:
+        raise refused(ValueError, "out", f"has shape {list(target.shape)}", f"exactly {list(shape)}")
+    if not target.flags.writeable:
         raise refused(ValueError, "out", "is read-only", "a writable array")
-    return result, True, False
+    return target, True, False
+
+
+def _remedy(dtype: np.dtype[Any]) -> str:
+    """What makes an array of another dtype one that is taken."""
+    if dtype.kind == "f" or _is_bfloat16(dtype):
+        return "give dtype=None to fill an array of floats"
+    return "pass a view of it as bool" if dtype.itemsize == 1 else "make one of bool, and convert it"

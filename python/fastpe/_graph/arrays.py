@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fastpe import _core
-from fastpe._arguments import shown
+from fastpe._arguments import dtype_of, shown
 from fastpe._arrays import WritableArray
 from fastpe._errors import refused
 
@@ -69,8 +69,9 @@ def delivered(
     inputs: dict[str, Any], dtype: npt.DTypeLike | None, out: Mapping[str, WritableArray] | None
 ) -> dict[str, Any]:
     """The inputs in a dtype of integers, and in the arrays of a mapping: all is checked before any is written."""
-    if dtype is not None and np.dtype(dtype).kind not in "iu":
-        raise refused(TypeError, "dtype", f"is {np.dtype(dtype)}", "integers", "it is that of arrays of integers")
+    wanted = None if dtype is None else dtype_of(dtype, "integers")
+    if wanted is not None and wanted.kind not in "iu":
+        raise refused(TypeError, "dtype", f"is {wanted}", "integers", "it is that of arrays of integers")
     targets: dict[str, Array] = {}
     for name, given in (out or {}).items():
         if not isinstance(inputs.get(name), np.ndarray):
@@ -88,7 +89,7 @@ def delivered(
         if name in targets:
             new[name] = _exact(f"out[{name!r}]", value, targets[name].dtype)
         else:
-            new[name] = _exact("dtype", value, np.dtype(dtype)) if dtype is not None and is_integers else value
+            new[name] = _exact("dtype", value, wanted) if wanted is not None and is_integers else value
     for name, target in targets.items():
         target[...] = new[name]
     return {**new, **(out or {})}

@@ -30,6 +30,11 @@ class AxisShare:
     encoding: PositionalEncoding
     pieces: list[tuple[slice, slice]]
 
+    def rows(self, coordinates: npt.NDArray[Any], dtype: np.dtype[Any], num_threads: int | None) -> npt.NDArray[Any]:
+        """The encodings of coordinates, in a dtype that NumPy may not know: bfloat16 of a tensor."""
+        out = np.empty((*coordinates.shape, self.encoding.d_model), dtype)
+        return self.encoding.encode(coordinates, num_threads=num_threads, out=out)
+
 
 class SharedColumns:
     """The columns of a vector, shared by the axes; those from `used` on belong to none and are zero."""
@@ -78,7 +83,7 @@ class SharedColumns:
                 )
                 for target, source in share.pieces:
                     slab[..., target] = across[..., source]
-            slab[..., self.used :] = 0
+            slab[..., self.used :] = np.zeros((), slab.dtype)
 
     def spread_by_blocks(self, rows: list[npt.NDArray[Any]], cells: npt.NDArray[Any]) -> None:
         """Put blocks of cells together in the cache and copy them whole.
@@ -114,7 +119,7 @@ class SharedColumns:
         for start in range(0, len(cells), step):
             slab = slice(start, start + step)
             for share in self.shares:
-                rows = share.encoding.encode(coordinates[share.axis][slab], dtype=cells.dtype, num_threads=num_threads)
+                rows = share.rows(coordinates[share.axis][slab], cells.dtype, num_threads)
                 for target, source in share.pieces:
                     cells[slab][..., target] = rows[..., source]
-        cells[..., self.used :] = 0
+        cells[..., self.used :] = np.zeros((), cells.dtype)

@@ -29,6 +29,7 @@ from fastpe._grid.columns import SharedColumns
 from fastpe._grid.convention import GridConvention
 from fastpe._grid.grid_conventions import grid_conventions
 from fastpe._names import GridConventionName
+from fastpe._rounding import rounded_once
 from fastpe._sinusoid.convention import with_overrides
 
 # DETR adds this to the last coordinate before it divides by it.
@@ -149,10 +150,7 @@ def encode_grid(
     elif channels_first:
         cells = np.moveaxis(result, len(batch), -1)
     if valid is None:
-        rows = [
-            share.encoding.encode(lines[share.axis], dtype=result.dtype, num_threads=num_threads)
-            for share in columns.shares
-        ]
+        rows = [share.rows(lines[share.axis], result.dtype, num_threads) for share in columns.shares]
         if channels_first:
             # The copy runs along the target's own innermost axis.
             columns.spread([np.asfortranarray(table) for table in rows], cells)
@@ -161,7 +159,7 @@ def encode_grid(
     else:
         columns.write(lines, cells, num_threads)
     if tokens is not None:
-        result[..., :tokens, :] = 0
+        result[..., :tokens, :] = np.zeros((), result.dtype)
     if out is not None:  # in one step: where no memory is left, it has changed nothing
         np.copyto(written, result)
     return returned(out, written)
@@ -252,7 +250,7 @@ def encode_coordinates(
     columns.write({axis: points[..., axis] for axis in range(axis_count)}, encoded, num_threads)
     if own:
         start = d_model if chosen.input_last else 0
-        result[..., start : start + own] = points
+        result[..., start : start + own] = rounded_once(points.astype(np.float64), result.dtype)
     if out is not None:  # in one step: where no memory is left, it has changed nothing
         np.copyto(written, result)
     return returned(out, written)

@@ -105,7 +105,8 @@ def resize_table(
     grid = _grid("shape", shape)
     class_tokens, merge_size = integer("class_tokens", class_tokens, 0), integer("merge_size", merge_size, 1)
     learned = _core.array(table, "table")
-    if learned.dtype not in (np.float16, np.float32, np.float64) and learned.dtype.name != "bfloat16":
+    is_bfloat16 = learned.dtype.name == "bfloat16" or (learned.dtype == "V2" and not isinstance(table, np.ndarray))
+    if learned.dtype not in (np.float16, np.float32, np.float64) and not is_bfloat16:
         remedy = conversion(learned, "table", "float32")
         raise refused(TypeError, "table", f"has dtype {learned.dtype}", "float16, bfloat16, float32 or float64", remedy)
     if learned.ndim not in (2, 3) or learned.shape[:-2] not in ((), (1,)):

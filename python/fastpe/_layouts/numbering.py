@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fastpe import _core
-from fastpe._arguments import largest_position
+from fastpe._arguments import dtype_of, largest_position
 from fastpe._arrays import returned
 from fastpe._errors import refused
 
@@ -70,15 +70,15 @@ def stored(ids: Array, dtype: npt.DTypeLike | None, out: Any) -> Array:
     """The ids in a dtype of a graph, or in `out`: integers exactly, and fractions rounded once where it has fractions."""
     if out is None and dtype is None:
         return ids
-    name, wanted, target = "dtype", np.dtype(dtype), ids
+    name, wanted, target = "dtype", dtype_of(dtype, "integers or floats"), ids
     if out is not None:
         target = _core.array(out, "out", in_place=True)
         if not target.flags.writeable:
             raise refused(ValueError, "out", "is read-only", "a writable array")
         if target.shape != ids.shape:
             raise refused(ValueError, "out", f"has shape {list(target.shape)}", f"{list(ids.shape)}")
-        if dtype is not None and target.dtype != np.dtype(dtype):
-            raise refused(TypeError, "out", f"has dtype {target.dtype}", f"{np.dtype(dtype)}", "leave dtype out")
+        if dtype is not None and target.dtype != wanted:
+            raise refused(TypeError, "out", f"has dtype {target.dtype}", f"{wanted}", "leave dtype out")
         name, wanted = "out", target.dtype
     if wanted.kind not in "iuf":
         raise refused(TypeError, name, f"is {wanted}", "integers or floats")
