@@ -116,7 +116,7 @@ def _unknown(config: ModelConfig, wanted: str) -> tuple[str, str]:
         remedy += guess or "print(fastpe.rotary_layouts) for models of images and videos"
         return ", and nothing else in a config says which columns are pairs", remedy
     if wanted == "scores":
-        return ": what its queries are multiplied by is not known", "multiply them as its own code does"
+        return ", so what its queries are multiplied by is not known", "multiply them as its own code does"
     if wanted == "sinusoids":
         near = nearest(name, data["sinusoids"], 0.7)
         guess = f'; "{near}" is known: before you take it, compare what both add to embeddings' if near else ""
