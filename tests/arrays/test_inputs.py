@@ -72,6 +72,15 @@ rope: Any = fastpe.RotaryEmbedding(8, interleaved=False)
 encoding: Any = fastpe.PositionalEncoding(8)
 wan: Any = fastpe.RotaryEmbedding.from_layout("wan", 16)
 volume = np.array([[0, 1, 2], [3, 4, 5], [6, 7, 8]])
+qwen: Any = {"model_type": "qwen2_vl", "image_token_id": 9, "vision_config": {"spatial_merge_size": 2}}
+tokens, grids = np.array([[1, 2, 9, 9, 9, 9, 3]]), np.array([[1, 4, 4]])
+scores: Any = {
+    "rope_type": "default",
+    "rope_theta": 1e4,
+    "llama_4_scaling_beta": 0.1,
+    "original_max_position_embeddings": 4,
+}
+scores = {"model_type": "ministral3", "rope_parameters": scores}
 
 Taken = Callable[[Array], Any]
 READS: dict[str, Callable[[Taken], Any]] = {
@@ -110,7 +119,17 @@ READS: dict[str, Callable[[Taken], Any]] = {
     ),
     "rotate coordinates": lambda t: wan.rotate(np.tile(x, 2), positions=t(volume), seq_axis=-2),
     "tables coordinates": lambda t: wan.tables(t(volume))[0],
-}
+    "a learned grid": lambda t: fastpe.resize_table(t(table[:, :4]), (2, 3), mode="bilinear"),
+    "identify": lambda t: np.array(fastpe.identify(t(fastpe.encode(32, 8))).matches),
+    "buckets": lambda t: fastpe.relative_buckets(t(ids - 4), bidirectional=True, num_buckets=4),
+    "deberta": lambda t: fastpe.deberta_buckets(t(ids - 4), num_buckets=4, max_position=8),
+    "a mask": lambda t: fastpe.attention_mask(3, causal=True, valid=t(positions > 1), groups=t(np.arange(3) // 2)),
+    "packed": lambda t: fastpe.attention_mask(3, causal=True, cu_seqlens=t(np.array([0, 2, 3]))),
+    "text": lambda t: fastpe.text_inputs(qwen, t(tokens), attention_mask=t(tokens > 1), image_grid_thw=t(grids))["position_ids"],
+    "past": lambda t: fastpe.text_inputs(qwen, t(tokens[:, :1]), past=t(np.array([7])), rope_deltas=t(np.array([[1]])))["position_ids"],
+    "grids": lambda t: fastpe.vision_inputs(qwen, grid_thw=t(grids))["position_ids"],
+    "query_scale": lambda t: fastpe.query_scale(scores, t(np.arange(20))),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", READS)
@@ -188,28 +207,29 @@ TARGETS: dict[str, Callable[[Any], Any]] = {
     "add out": lambda target: fastpe.add(x, out=target),
     "encode out": lambda target: fastpe.encode(positions, 8, out=target),
     "embed out": lambda target: fastpe.embed(ids, table, out=target),
-    "timestep out": lambda target: fastpe.timestep_embedding(
-        positions, 8, flip_sin_to_cos=True, downscale_freq_shift=0, out=target
-    ),
+    "timestep out": lambda t: fastpe.timestep_embedding(positions, 8, flip_sin_to_cos=True, downscale_freq_shift=0, out=t),
     "coordinates out": lambda t: fastpe.encode_coordinates(np.zeros((2, 3, 2)), 8, convention="hf2d", out=t),
     "grid out": lambda target: fastpe.encode_grid((2, 3), 8, convention="hf2d", out=target),
-    "rotate_": rope.rotate_,
+    "rotate_": lambda t: rope.rotate_(t, seq_axis=-2),
     "rotate_ others": lambda target: rope.rotate_(x.copy(), target, seq_axis=-2),
     "shift_": lambda target: rope.shift_(target, by=1, seq_axis=-2),
-    "rotate_ by tables": lambda target: fastpe.rotate_by_tables_(
-        target, cos=angles, sin=angles.copy(), interleaved=True, seq_axis=-2
-    ),
+    "rotate_ by tables": lambda t: fastpe.rotate_by_tables_(t, cos=angles, sin=angles[::-1], interleaved=True, seq_axis=-2),
+    "resize out": lambda t: fastpe.resize_table(x[0], (6,), mode="linear", out=t),
     "rotate out": lambda target: rope.rotate(x, out=target, seq_axis=-2),
     "tables out": lambda target: rope.tables(positions, form="cos_sin", out=target),
-}
+}  # fmt: skip
+
+
+def argument_of(target: str) -> str:
+    """The argument that is written to."""
+    return {"out": "out", "others": "second"}.get(target.split()[-1], "x")
 
 
 @pytest.mark.parametrize("name", TARGETS)
 def test_what_is_written_to_is_never_converted(name: str) -> None:
     memory = np.ones((2, 3, 8))
-    argument = {"out": "out", "others": "second"}.get(name.split()[-1], "x")
     for form in (ByArray, ByMethods, as_list, on_device):
-        with pytest.raises(TypeError, match=naming(argument)):
+        with pytest.raises(TypeError, match=naming(argument_of(name))):
             TARGETS[name](form(memory))
         assert (memory == 1).all()
 

@@ -14,38 +14,16 @@ import pytest
 
 import fastpe
 
+from ..arrays import test_inputs as inputs
+from ..arrays.test_inputs import READS, TARGETS, argument_of, grids, qwen
+from ..arrays.test_inputs import tokens as ids
 from ..oracles.dlpack import BFLOAT, IS_COPIED, READ_ONLY, Producer, bfloat16_bits
 from ..oracles.reference import Array, assert_same_bits
 from ..oracles.refusals import naming
 
 encoding: Any = fastpe.PositionalEncoding(8)
-rope: Any = fastpe.RotaryEmbedding(8, interleaved=False)
 rng = np.random.default_rng(3)
 x = rng.standard_normal((2, 5, 8)).astype(np.float32)
-angles = rng.standard_normal((5, 4)).astype(np.float32)
-
-# Calls that change an array or write to one, and which argument it is.
-WRITES: dict[str, tuple[str, Callable[[Any], Any]]] = {
-    "add_": ("x", lambda a: encoding.add_(a)),
-    "fastpe.add_": ("x", lambda a: fastpe.add_(a)),
-    "add out": ("out", lambda a: encoding.add(x, out=a)),
-    "encode": ("out", lambda a: encoding.encode(np.tile(np.arange(5), (2, 1)), out=a)),
-    "embed": ("out", lambda a: encoding.embed(np.arange(10).reshape(2, 5), x.reshape(10, 8), out=a)),
-    "rotate_": ("x", lambda a: rope.rotate_(a, seq_axis=-2)),
-    "shift_": ("x", lambda a: rope.shift_(a, by=-3, seq_axis=-2)),
-    "rotate out": ("out", lambda a: rope.rotate(x, out=a, seq_axis=-2)),
-    "tables": ("out", lambda a: rope.tables(np.tile(np.arange(5), (2, 1)), form="cos_sin", out=a)),
-    "by tables": (
-        "x",
-        lambda a: fastpe.rotate_by_tables_(a, cos=angles, sin=angles.copy(), interleaved=True, seq_axis=-2),
-    ),
-    "resize_table": ("out", lambda a: fastpe.resize_table(x[0], (10,), mode="linear", out=a)),
-    "encode_grid": ("out", lambda a: fastpe.encode_grid((2, 5), 8, convention="hf2d", out=a)),
-    "encode_coordinates": (
-        "out",
-        lambda a: fastpe.encode_coordinates(np.ones((2, 5, 2)), 8, convention="hf2d", out=a),
-    ),
-}
 FORMS: dict[str, Callable[[Array], Producer]] = {
     "versioned": Producer,
     "not": lambda array: Producer(array, versioned=False),
@@ -57,60 +35,18 @@ FORMS: dict[str, Callable[[Array], Producer]] = {
 
 
 @pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize("name", WRITES)
+@pytest.mark.parametrize("name", TARGETS)
 def test_what_is_written_to_is_the_memory_itself(name: str, form: str) -> None:
-    shape = (10, 8) if name == "resize_table" else (2, 5, 8)
-    plain, memory = x.copy().reshape(shape), x.copy().reshape(shape)
-    WRITES[name][1](plain)
+    before = inputs.x.reshape(6, 8) if name == "resize out" else inputs.x
+    plain, memory = before.copy(), before.copy()
+    TARGETS[name](plain)
     producer = FORMS[form](memory)
-    assert WRITES[name][1](producer) is producer
+    written = TARGETS[name](producer)
+    assert (written[-1] if isinstance(written, tuple) else written) is producer
+    del written
     assert_same_bits(memory, plain)
-    assert not np.array_equal(memory, x.reshape(shape))
-    gc.collect()
+    assert not np.array_equal(memory, before)
     assert producer.made == producer.deleted > 0
-
-
-qwen: Any = {"model_type": "qwen2_vl", "image_token_id": 9, "vision_config": {"spatial_merge_size": 2}}
-ids, grids = np.array([[1, 2, 9, 9, 9, 9, 3]]), np.array([[1, 4, 4]])
-scores: Any = {
-    "model_type": "ministral3",
-    "rope_parameters": {
-        "rope_type": "default",
-        "rope_theta": 1e4,
-        "llama_4_scaling_beta": 0.1,
-        "original_max_position_embeddings": 4,
-    },
-}
-# Calls that only read arrays, each of which `t` stands for.
-READS: dict[str, Callable[[Callable[[Any], Any]], Any]] = {
-    "positions": lambda t: encoding.encode(t(np.arange(5))),
-    "table": lambda t: fastpe.add(t(x), table=t(x[0]), valid=t(np.eye(2, 5, dtype=bool)), alpha=2.0),
-    "offset": lambda t: fastpe.add(t(x), offset=t(np.array([1, 2])), lengths=t(np.array([1, 2]))),
-    "cu_seqlens": lambda t: fastpe.add(x[0], cu_seqlens=t(np.array([0, 2, 5]))),
-    "ids": lambda t: fastpe.embed(t(np.array([[1, 2]])), t(x[0])),
-    "frequencies": lambda t: fastpe.encode(3, 8, frequencies=t(np.array([1.0, 0.5, 0.2, 0.1]))),
-    "by": lambda t: rope.shift(t(x), by=t(np.arange(5)), seq_axis=-2),
-    "cos and sin": lambda t: fastpe.rotate_by_tables(
-        t(x), cos=t(angles), sin=t(angles * 2), interleaved=True, seq_axis=-2
-    ),
-    "timesteps": lambda t: fastpe.timestep_embedding(t(x[0, 0]), 8, flip_sin_to_cos=True, downscale_freq_shift=0),
-    "a grid's mask": lambda t: fastpe.encode_grid((2, 5), 8, convention="detr", valid=t(np.eye(2, 5) == 0)),
-    "coordinates": lambda t: fastpe.encode_coordinates(t(x[0, :, :2]), 8, convention="hf2d"),
-    "a learned grid": lambda t: fastpe.resize_table(t(x.reshape(20, 4)[:16]), (2, 3), mode="bilinear"),
-    "identify": lambda t: np.array(fastpe.identify(t(fastpe.encode(32, 8))).matches),
-    "buckets": lambda t: fastpe.relative_buckets(t(np.arange(-9, 9)), bidirectional=True, num_buckets=4),
-    "deberta": lambda t: fastpe.deberta_buckets(t(np.arange(-9, 9)), num_buckets=4, max_position=8),
-    "a mask": lambda t: fastpe.attention_mask(5, causal=True, valid=t(np.eye(2, 5) == 0), groups=t(np.arange(5) // 2)),
-    "packed": lambda t: fastpe.attention_mask(5, causal=True, cu_seqlens=t(np.array([0, 2, 5]))),
-    "text": lambda t: fastpe.text_inputs(qwen, t(ids), attention_mask=t(ids > 1), image_grid_thw=t(grids))[
-        "position_ids"
-    ],
-    "past": lambda t: fastpe.text_inputs(qwen, t(ids[:, :1]), past=t(np.array([7])), rope_deltas=t(np.array([[1]])))[
-        "position_ids"
-    ],
-    "grids": lambda t: fastpe.vision_inputs(qwen, grid_thw=t(grids))["position_ids"],
-    "query_scale": lambda t: fastpe.query_scale(scores, t(np.arange(20))),
-}
 
 
 @pytest.mark.parametrize("name", READS)
@@ -122,7 +58,6 @@ def test_what_is_read_is_an_array_of_any_library(name: str) -> None:
         return made[-1]
 
     assert_same_bits(READS[name](tensor), READS[name](lambda array: array))
-    gc.collect()
     assert all(producer.made == producer.deleted > 0 for producer in made)
 
 
@@ -217,16 +152,16 @@ def test_bfloat16_without_ml_dtypes(run_script: Callable[..., str]) -> None:
     run_script(script, PYTHONPATH=str(pathlib.Path(__file__).parents[2]))
 
 
-@pytest.mark.parametrize("name", WRITES)
+@pytest.mark.parametrize("name", TARGETS)
 @pytest.mark.parametrize("flags", [READ_ONLY, IS_COPIED])
 def test_memory_that_is_not_to_be_written_is_refused(name: str, flags: int) -> None:
-    memory = x.copy()
+    memory = inputs.x.copy()
     producer = Producer(memory, flags=flags)
-    with pytest.raises(ValueError, match=naming(WRITES[name][0])):
-        WRITES[name][1](producer)
-    assert_same_bits(memory, x)
+    with pytest.raises(ValueError, match=naming(argument_of(name))):
+        TARGETS[name](producer)
+    assert_same_bits(memory, inputs.x)
     assert producer.made == producer.deleted > 0
-    assert_same_bits(encoding.add(producer), encoding.add(x))
+    assert_same_bits(encoding.add(producer), encoding.add(inputs.x))
 
 
 class WithBuffer(bytes):
