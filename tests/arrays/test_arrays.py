@@ -77,7 +77,7 @@ def random_view(rng: np.random.Generator, memory: Array, shape: tuple[int, ...],
     return view
 
 
-@pytest.mark.parametrize("count", [15, pytest.param(400, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("count", [40, pytest.param(4000, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int8, np.int64])
 def test_overlap_is_told_as_numpy_tells_it(dtype: Any, count: int) -> None:
     rng = np.random.default_rng(5)

@@ -48,27 +48,3 @@ def test_rotations(orders: tuple[str, str], length: int, pairs: int, dtype: np.d
         q, k = rope.rotate_(first(x), second(x[:, :2]), seq_axis=2, **given)
         assert_same_bits(q.copy(), expected)
         assert_same_bits(k.copy(), expected[:, :2])
-
-
-@sizes
-@of_all_orders
-def test_sums(orders: tuple[str, str], length: int, pairs: int, dtype: np.dtype[Any]) -> None:
-    first, second = (ORDERS[order] for order in orders)
-    encoding = fastpe.PositionalEncoding(2 * pairs)
-    x, table = numbers((2, 3, length, 2 * pairs), dtype), numbers((length, 2 * pairs), dtype)
-    ids = np.arange(6 * length).reshape(2, 3, length) % length
-    givens: list[dict[str, Any]] = [{}, VALID, {"valid": np.arange(2 * length).reshape(2, length) % 5 > 1}]
-    for given in givens:
-        for learned in (None, table):
-            options: dict[str, Any] = {"table": learned, "scale": 2.0, "alpha": -0.5, **given}
-            expected, out = encoding.add(x, **options), second(np.zeros_like(x))
-            encoding.add(first(x), out=out, **options)
-            assert_same_bits(out.copy(), expected)
-            assert_same_bits(encoding.add_(first(x), **options).copy(), expected)
-        out = first(np.zeros_like(x))
-        encoding.embed(ids, table, out=out, **given)
-        assert_same_bits(out.copy(), encoding.embed(ids, table, **given))
-        rows = second(np.zeros((2, 1, length, 2 * pairs), dtype))[:, 0]
-        short: Any = {"lengths": given.get("lengths", [length] * 2)}
-        encoding.encode(length, out=rows, **short)
-        assert_same_bits(rows.copy(), encoding.encode(length, dtype=dtype, **short))

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause
- * What only C shows: null pointers, layouts of structs, contiguous arrays without strides, handles of two kinds. */
-#include <stddef.h>
+ * What only C shows: null pointers, contiguous arrays without strides, handles of two kinds. */
 #include <stdio.h>
 #include <string.h>
 
@@ -17,17 +16,6 @@ static int failures = 0;
 #define REFUSED(call, name) CHECK((call) == FASTPE_INVALID_VALUE && strcmp(fastpe_error_argument(), name) == 0)
 
 enum { L = 7, D = 16 };
-
-/* The ABI: it is stated on docs/c-library.md that these do not change within one soname. */
-static void structs_have_their_layouts(void) {
-  if (sizeof(void*) != 8) return;
-  CHECK(sizeof(fastpe_array) == 32 && offsetof(fastpe_array, dtype) == 28);
-  CHECK(sizeof(fastpe_const_array) == 32 && offsetof(fastpe_const_array, dtype) == 28);
-  CHECK(sizeof(fastpe_rows) == 80 && offsetof(fastpe_rows, cu_seqlens) == 40 && offsetof(fastpe_rows, reserved) == 48);
-  CHECK(sizeof(fastpe_encoding_options) == 88 && offsetof(fastpe_encoding_options, convention) == 48);
-  CHECK(sizeof(fastpe_scaling) == 136 && offsetof(fastpe_scaling, truncate) == 100);
-  CHECK(sizeof(fastpe_rotary_options) == 112 && offsetof(fastpe_rotary_options, pairing) == 72);
-}
 
 static fastpe_encoding* new_encoding(void) {
   fastpe_encoding_options options = {0};
@@ -233,7 +221,6 @@ static void what_stands_beside_queries_and_keys(void) {
 int main(void) {
   CHECK(fastpe_version() == FASTPE_VERSION);
   CHECK(strcmp(fastpe_error_message(), "") == 0);
-  structs_have_their_layouts();
   null_pointers_are_refused();
   empty_arrays_need_no_data();
   arguments_have_the_names_of_their_fields();

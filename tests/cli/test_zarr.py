@@ -13,9 +13,6 @@ import errno
 import json
 import os
 import shutil
-import signal
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -349,26 +346,6 @@ def test_only_files_and_directories_are_read(place: str, zarr_format: int, capsy
     if place == "chunk":
         path.mkdir()  # the chunk would count as missing
         refused("add x.zarr --key x -o y.zarr", capsys)
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(os.name != "posix", reason="this signal is POSIX's")
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
-@pytest.mark.usefixtures("interruptible_children")
-@pytest.mark.timed
-def test_a_stopped_run_leaves_nothing(number: signal.Signals, code: int) -> None:
-    zarr.open("x.zarr", mode="w", shape=(20_000, 2048), chunks=(1, 2048), dtype="f4")
-    command = [sys.executable, "-m", "fastpe", "add", "x.zarr", "-o", "y.zarr"]
-    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
-        assert process.stderr is not None
-        while sum(1 for _ in Path().glob(".fastpe-*/**/*")) < 20:
-            assert process.poll() is None
-        process.send_signal(number)
-        error = process.stderr.read()
-    # A library's warning about another one is not ours.
-    lines = [line for line in error.splitlines() if "crc32c" not in line]
-    assert (process.returncode, len(lines)) == (code, 1), error
-    assert os.listdir() == ["x.zarr"]
 
 
 def test_a_full_disk_leaves_nothing(monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:

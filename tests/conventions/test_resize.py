@@ -247,19 +247,6 @@ def test_class_tokens_merge_order_a_leading_axis_and_out(merge_size: int) -> Non
     assert np.allclose((table[2:][indices] * weights[..., None]).sum(1), blocks, rtol=0, atol=1e-6)
 
 
-@pytest.mark.parametrize(
-    "dtype", [np.float16, ml_dtypes.bfloat16, np.float32, np.float64], ids=lambda d: np.dtype(d).name
-)
-def test_every_dtype_is_rounded_once(dtype: Any) -> None:
-    table = table_of(16, 64, dtype)
-    new = fastpe.resize_table(table, (5, 7), mode="bicubic")
-    assert new.dtype == dtype
-    wide = fastpe.resize_table(table.astype(np.float64), (5, 7), mode="bicubic")
-    assert_same_bits(fastpe.resize_table(table.astype(np.float64), (5, 7), mode="bicubic", dtype=dtype), new)
-    if dtype != np.float64:
-        assert all(is_nearest(got, Fraction(float(each))) for got, each in zip(new.ravel(), wide.ravel(), strict=True))
-
-
 def test_numbers_next_to_a_tie_of_bfloat16() -> None:
     numbers = [1 + 2**-8 + 2**-40, 1 + 2**-8 - 2**-40, 1 + 2**-8, -1 - 2**-8 - 2**-40, np.inf, 1e39, -1e-46, -0.0]
     got = fastpe.resize_table([numbers], (1,), mode="nearest", dtype=ml_dtypes.bfloat16)[0]
@@ -314,20 +301,6 @@ def test_columns_are_resized_alike_however_many_there_are() -> None:
     np.testing.assert_array_equal(
         fastpe.resize_table(table, (3, 5), convention="dinov2"), np.concatenate(parts, axis=1)
     )
-
-
-def test_many_threads_give_the_same_bits() -> None:
-    table = table_of(40 * 40, 600)
-    one = fastpe.resize_table(table, (60, 50), mode="bicubic", num_threads=1)
-    for threads in (2, 5, 16):
-        assert_same_bits(fastpe.resize_table(table, (60, 50), mode="bicubic", num_threads=threads), one)
-
-
-def test_a_resized_table_is_added_like_a_learned_one() -> None:
-    table = table_of(1 + 9, 8)
-    x = np.zeros((2, 1 + 24, 8), np.float32)
-    fastpe.add_(x, table=fastpe.resize_table(table, (4, 6), convention="vit", class_tokens=1))
-    assert (x == fastpe.resize_table(table[None], (4, 6), convention="vit", class_tokens=1)).all()
 
 
 def test_identify_says_nothing_of_resized_tables() -> None:

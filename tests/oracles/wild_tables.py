@@ -95,32 +95,6 @@ def _freqs_cis() -> Floats:
     return cos + 1j * sin
 
 
-def _cohere() -> Arrays:
-    cos, sin = (np.repeat(table, 2, axis=1) for table in _cos_sin(512, _inverse_powers(128, 8e6)))
-    return cos, sin
-
-
-def _yarn_frequencies(d: int, base: float, factor: float, trained: int) -> Floats:
-    def correction(turns: float) -> float:
-        return d * math.log(trained / (turns * 2 * math.pi)) / (2 * math.log(base))
-
-    low, high = max(math.floor(correction(32)), 0), min(math.ceil(correction(1)), d - 1)
-    ramp = np.clip((np.arange(d // 2, dtype=f32) - low) / f32(high - low), 0, 1)
-    plain = _inverse_powers(d, base)
-    return plain / f32(factor) * ramp + plain * (1 - ramp)
-
-
-def _yarn() -> Floats:
-    factor = 0.1 * math.log(4.0) + 1.0
-    return np.concatenate(_cos_sin(4096, _yarn_frequencies(128, 1e6, 4.0, 32768), factor), axis=1)
-
-
-def _longrope() -> Arrays:
-    factors = np.array([1.0, 1.02, 1.03, 1.2, 4.1, 17.3, 30.5, 48.0], f32)
-    powers = f32(10000) ** (np.arange(0, 16, 2, dtype=f32) / f32(16))
-    return _cos_sin(512, f32(1) / (factors * powers), math.sqrt(1 + math.log(32) / math.log(4096)))
-
-
 def _qwen2_vl_patches() -> Arrays:
     rows, columns = (grid.reshape(4, 2, 4, 2).transpose(0, 2, 1, 3).ravel() for grid in np.indices((8, 8)))
     angles = np.concatenate([_angles(rows, _inverse_powers(40)), _angles(columns, _inverse_powers(40))], axis=1)
@@ -154,31 +128,9 @@ WILD_TABLES = {
     "Meta's freqs_cis": WildTable(
         "meta-llama/llama:llama/model.py precompute_freqs_cis", _freqs_cis,
         "fastpe.RotaryEmbedding(128, interleaved=False, base=10000.0).tables(1024, form='complex')"),
-    "TensorRT-LLM": WildTable(
-        "NVIDIA/TensorRT-LLM:tensorrt_llm/functional.py create_sinusoidal_positions_for_attention_plugin",
-        lambda: np.stack(_cos_sin(1024, _inverse_powers(128, 1e6)), axis=-1),
-        "fastpe.RotaryEmbedding(128, interleaved=False, base=1000000.0).tables(1024, form='pairs')"),
-    "Cohere": WildTable(
-        "huggingface/transformers:models/cohere/modeling_cohere.py: each value twice", _cohere,
-        "fastpe.RotaryEmbedding(128, interleaved=False, base=8000000.0).tables(512, form='repeat')"),
-    "vLLM's cache of Qwen2.5 with YaRN": WildTable(
-        "vllm-project/vllm:model_executor/layers/rotary_embedding/yarn_scaling_rope.py", _yarn),
-    "linear scaling": WildTable(
-        "huggingface/transformers:modeling_rope_utils.py _compute_linear_scaling_rope_parameters",
-        lambda: _cos_sin(1024, _inverse_powers(64) / f32(2.5)),
-        "fastpe.RotaryEmbedding(64, interleaved=False, base=10000.0, scaling={'rope_type': 'linear', 'factor': 2.5})"
-        ".tables(1024)"),
-    "NTK-aware scaling": WildTable(
-        "jquesnelle/yarn:scaled_rope/LlamaNTKScaledRotaryEmbedding.py",
-        lambda: _twice(_cos_sin(1024, _inverse_powers(128, 10000 * 4 ** (128 / 126))))),
     "Gemma 4, full attention": WildTable(
         "huggingface/transformers:modeling_rope_utils.py _compute_proportional_rope_parameters",
         lambda: _twice(_cos_sin(512, np.where(np.arange(64) < 16, _inverse_powers(128, 1e6), f32(0))))),
-    "longrope": WildTable(
-        "huggingface/transformers:modeling_rope_utils.py _compute_longrope_parameters", _longrope),
-    "Qwen2-VL, angles of its vision tower for each row of patches": WildTable(
-        "huggingface/transformers:models/qwen2_vl/modeling_qwen2_vl.py VisionRotaryEmbedding",
-        lambda: _angles(np.arange(64), _inverse_powers(40))),
     "Qwen2-VL, cosines and sines of patches": WildTable(
-        "the same file: two coordinates for each patch, in blocks of 2 x 2", _qwen2_vl_patches),
+        "huggingface/transformers:models/qwen2_vl/modeling_qwen2_vl.py: two coordinates for each patch, in blocks of 2 x 2", _qwen2_vl_patches),
 }  # fmt: skip

@@ -23,14 +23,6 @@ def zero_strided(shape: tuple[int, ...]) -> np.ndarray[tuple[int, ...], np.dtype
     return np.lib.stride_tricks.as_strided(np.zeros(1, np.float32), shape, (0,) * len(shape))
 
 
-@pytest.mark.parametrize("count", [2**59, 2**60, 2**61 - 1, 2**62, 2**63 - 1, 2**63, 2**64])
-def test_sizes_beyond_63_bits_are_refused(count: int) -> None:
-    with pytest.raises(ValueError, match=naming("positions")):
-        fastpe.encode(count, 16, dtype=np.float64)
-    with pytest.raises(ValueError, match=naming("positions")):
-        fastpe.RotaryEmbedding(16, interleaved=False).tables(count, form="tile", dtype=np.float64)
-
-
 @pytest.mark.parametrize("dtype", [np.float32, np.float16])
 def test_sizes_that_no_memory_holds(dtype: type) -> None:
     with pytest.raises(MemoryError):

@@ -174,6 +174,9 @@ REFUSED: list[tuple[Config, Config, str]] = [
     # A mapping that the model does not read
     ({"model_type": "esm", "position_embedding_type": "rotary", "rope_parameters": {"rope_theta": 1e5}}, {},
         "rope_parameters"),
+    # Queries are rotated by three other positions.
+    ({"model_type": "qwen2", "head_dim": 64, "dual_chunk_attention_config": {"chunk_size": 262144}}, {},
+        "dual_chunk_attention_config"),
     # A second base
     *(({**BARE, key: 1e4, **more}, SWA, key) for key in ("swa_rope_theta", "rope_local_base_freq",
         "compress_rope_theta", "local_rope_theta", "rope_theta_swa") for more in [{"layer_types": ["sliding_attention",

@@ -123,13 +123,6 @@ def test_two_rope_mappings_say_the_same_and_inner_keys_come_before_outer_ones() 
     assert from_config(empty).arguments["base"] == 3e4
 
 
-def test_rope_type_comes_before_type() -> None:
-    scaling = {"rope_type": "linear", "type": "dynamic", "factor": 2.0}
-    assert from_config({**LLAMA, "rope_scaling": scaling}).arguments["scaling"]["rope_type"] == "linear"
-    scaling = {"rope_type": None, "type": "linear", "factor": 2.0}
-    assert from_config({**LLAMA, "rope_scaling": scaling}).arguments["scaling"]["rope_type"] == "linear"
-
-
 @pytest.mark.parametrize("key", ["rope_scaling", "rope_parameters", "head_dim", "partial_rotary_factor", "layer_types"])
 def test_null_counts_as_missing(key: str) -> None:
     assert from_config({**LLAMA, key: None}) == from_config(LLAMA)

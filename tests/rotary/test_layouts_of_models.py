@@ -325,6 +325,12 @@ REFUSED: Refused = {
         "rope('cosmos', 128)",
         "rope('qwen2_vl', 128, base=0.5)",
         "rope('timm_pixel', 64, base=-1)",
+        # one for each coordinate
+        *each(
+            "rope({})",
+            "'wan', 128, base=[1e4] * 2 | 'wan', 128, base=[1e4, 1e4, 0.0] | 'qwen2_vl', 128, base=[1e6] * 3",
+        ),
+        "rope('timm_pixel', 64, base=[224.0] * 2)",
     ],
     (ValueError, "layout flux"): ["rope('flx', 128)"],
     (TypeError, "layout"): ["rope(3, 128)"],
@@ -421,25 +427,3 @@ def test_a_base_for_each_coordinate(layout: str) -> None:
         assert np.abs(found.frequencies[axes == axis] / expected - 1).max() < 1e-15
     same = fastpe.RotaryEmbedding.from_layout(layout, 128, base=[10000.0] * len(counts))  # type: ignore[arg-type]
     assert np.array_equal(same.frequencies, fastpe.RotaryEmbedding.from_layout(layout, 128, base=10000.0).frequencies)  # type: ignore[arg-type]
-
-
-@pytest.mark.parametrize(
-    ("layout", "head_dim", "base"),
-    [
-        ("wan", 128, [1e4, 1e4]),
-        ("wan", 128, [1e4, 1e4, 0.0]),
-        ("qwen2_vl", 128, [1e6] * 3),
-        ("timm_pixel", 64, [224.0] * 2),
-    ],
-)
-def test_bases_that_do_not_fit(layout: Any, head_dim: int, base: list[float]) -> None:
-    with pytest.raises(ValueError, match=r"^base"):
-        fastpe.RotaryEmbedding.from_layout(layout, head_dim, base=base)
-
-
-def test_dual_chunk_attention_is_refused() -> None:
-    """It rotates queries by three other positions."""
-    config = {"model_type": "qwen2", "hidden_size": 256, "num_attention_heads": 4}
-    assert fastpe.RotaryEmbedding.from_config(config).rotary_dim == 64
-    with pytest.raises(ValueError, match="dual_chunk_attention_config"):
-        fastpe.RotaryEmbedding.from_config({**config, "dual_chunk_attention_config": {"chunk_size": 262144}})

@@ -37,28 +37,6 @@ def test_every_instruction_set_gives_wide_rows_the_same_bits(dtype: np.dtype[Any
 # ---- threads
 
 
-@pytest.mark.parametrize("dtype", DTYPES, ids=str)
-def test_two_threads_give_the_same_bits(dtype: np.dtype[Any]) -> None:
-    rows = 4 * 1024 * 1024 // (512 * dtype.itemsize)  # 2 MiB for each thread
-    one = fastpe.encode(rows, 512, offset=77, dtype=dtype, num_threads=1)
-    assert_same_bits(fastpe.encode(rows, 512, offset=77, dtype=dtype, num_threads=2), one)
-    x = values((4, rows // 4, 512), dtype, seed=5)
-    keywords: list[dict[str, Any]] = [
-        {},
-        {"offset": np.array([5, -9, 2**40, 0])},
-        {"positions": np.arange(rows // 4)[::-1] * 3},
-        {"lengths": [rows // 4, 1, 0, 100], "scale": 3.0},
-        {"valid": np.arange(rows // 4) % 7 > 2},
-    ]
-    for keyword in keywords:
-        serial = fastpe.add(x, num_threads=1, **keyword)
-        for result in (fastpe.add(x, num_threads=2, **keyword), fastpe.add_(x.copy(), num_threads=2, **keyword)):
-            assert_same_bits(result, serial)
-    ids = np.arange(rows) % 101
-    table = values((101, 512), dtype, seed=6)
-    assert_same_bits(fastpe.embed(ids, table, num_threads=2), fastpe.embed(ids, table, num_threads=1))
-
-
 @pytest.mark.skipif(not os.path.isdir("/proc/self/task"), reason="counts threads in /proc, which this system lacks")
 @pytest.mark.skipif(not _core.config()["openmp"], reason="built without OpenMP: there is one thread")
 @pytest.mark.timed
@@ -94,16 +72,3 @@ def test_the_stride_of_an_axis_of_length_one_does_not_matter(stride: int) -> Non
     assert_same_bits(memory, fastpe.encode([13], 64)[0])
     column = np.lib.stride_tricks.as_strided(np.zeros(3, np.float32), (3, 1), (4, stride))
     assert_same_bits(fastpe.add_(column), fastpe.encode(3, 1))
-
-
-# ---- stores that bypass the cache
-
-
-@pytest.mark.parametrize(("columns", "shift"), [(1024, 0), (1000, 1)], ids=["whole lines", "lines that rows share"])
-def test_a_large_streamed_table_has_the_bits_of_its_parts(columns: int, shift: int) -> None:
-    rows = min(2 * _core.config()["streaming_bytes"] // (columns * 4), 2**17)
-    out = np.full(rows * columns + shift, np.float32(7))[shift:].reshape(rows, columns)
-    fastpe.encode(rows, columns, out=out)
-    for start in range(0, rows, 1000):
-        part = out[start : start + 1000]
-        assert_same_bits(part, fastpe.encode(len(part), columns, offset=start))
