@@ -44,13 +44,7 @@ conventions: dict[str, dict[str, Any]]
 largest_scaling_number: float
 
 def convention_numbers(
-    name: str,
-    odd: str,
-    denominator_offset: float,
-    denominator: float | None,
-    alpha: float | str,
-    d_model: int,
-    /,
+    name: str, odd: str, denominator_offset: float, denominator: float | None, alpha: float | str, d_model: int, /
 ) -> tuple[int, float, float]: ...
 
 table_forms: tuple[str, ...]

@@ -48,7 +48,7 @@ Examples
 >>> encoding.warm_up()
 >>> fastpe.show_config("dicts")["kept_row_bytes"] >= 512 * 768 * 4
 True
-""",
+"""
 }
 
 _rotary = {

@@ -64,8 +64,7 @@ def test_one_array_of_a_group(zarr_format: int) -> None:
 
 @formats
 @pytest.mark.parametrize(
-    ("chunks", "seq_axis", "dtype"),
-    [((5, 11, 8), 0, np.float16), ((1, 2, 3), 1, np.float64), ((2, 11, 8), -2, ">f4")],
+    ("chunks", "seq_axis", "dtype"), [((5, 11, 8), 0, np.float16), ((1, 2, 3), 1, np.float64), ((2, 11, 8), -2, ">f4")]
 )
 def test_any_chunks_and_dtype(chunks: tuple[int, ...], seq_axis: int, dtype: Any, zarr_format: int) -> None:
     x = embeddings(5, 11, 8, dtype=dtype)

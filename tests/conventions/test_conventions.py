@@ -122,10 +122,7 @@ def test_every_width_is_defined_or_refused_in_words(name: Any) -> None:
         assert len(zero[sines]) + len(zero[cosines]) == min(2 * count, d_model)
         # NumPy rounds its angles, of which those of depthcharge, NeRF and Stable Audio are the largest.
         np.testing.assert_allclose(
-            table,
-            scale * expected[:, :d_model],
-            rtol=0,
-            atol=1e-15 + 8 * np.spacing(np.abs(angles).max(initial=1.0)),
+            table, scale * expected[:, :d_model], rtol=0, atol=1e-15 + 8 * np.spacing(np.abs(angles).max(initial=1.0))
         )
 
 

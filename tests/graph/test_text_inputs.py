@@ -378,10 +378,7 @@ REFUSED: Refused = {
         "fastpe.text_inputs(dict(), [[0]], first_position=-1)",
     ],
     (TypeError, "first_position"): ["fastpe.text_inputs(dict(), [[0]], first_position=1.5)"],
-    (ValueError, "text_row"): [
-        LLAMA.format("[[0]], text_row='first'"),
-        QWEN.format("[[0]], text_row='middle'"),
-    ],
+    (ValueError, "text_row"): [LLAMA.format("[[0]], text_row='first'"), QWEN.format("[[0]], text_row='middle'")],
     (TypeError, "pad_token_id"): ["fastpe.text_inputs(dict(model_type='roberta', pad_token_id=None), [[0]])"],
     # Words of other libraries
     (TypeError, "attention_mask"): each(LLAMA, "[[0, 0]], attention_mask=[[-1e9, 0]] | [[0]], mask=[[1]]"),

@@ -404,7 +404,4 @@ def after_convolutions(model: Any, chunks: Any, lengths: Any) -> dict[str, Any]:
     left = count(torch.as_tensor(chunks), model.config.n_window)
     masks = [torch.ones(int(each), dtype=torch.bool) for each in left]
     padded = torch.nn.utils.rnn.pad_sequence(masks, batch_first=True)
-    return {
-        "padded_mask_after_cnn": padded,
-        "aftercnn_lens": count(torch.as_tensor(lengths), model.config.n_window),
-    }
+    return {"padded_mask_after_cnn": padded, "aftercnn_lens": count(torch.as_tensor(lengths), model.config.n_window)}

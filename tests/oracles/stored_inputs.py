@@ -58,8 +58,4 @@ def check_sound(name: str, row: Any) -> None:
         check_equal(fastpe.audio_inputs(config, feature_lens=case["feature_lens"]), case["inputs"])
 
 
-_checks: dict[str, Callable[[str, Any], None]] = {
-    "text": check_prompts,
-    "vision": check_images,
-    "audio": check_sound,
-}
+_checks: dict[str, Callable[[str, Any], None]] = {"text": check_prompts, "vision": check_images, "audio": check_sound}

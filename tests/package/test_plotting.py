@@ -18,12 +18,7 @@ from fastpe import plotting
 
 from ..oracles.refusals import Refused, check_refused, rows
 
-PICTURES: list[Callable[..., Axes]] = [
-    plotting.heatmap,
-    plotting.waves,
-    plotting.similarity,
-    plotting.float32_error,
-]
+PICTURES: list[Callable[..., Axes]] = [plotting.heatmap, plotting.waves, plotting.similarity, plotting.float32_error]
 
 
 def draw(picture: Callable[..., Axes], drawn: Any, *arguments: Any, **keywords: Any) -> Axes:

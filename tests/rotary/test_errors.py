@@ -93,9 +93,7 @@ REFUSED: Refused = {
         "rope.tables(memory[:12], out=(np.ones((12, 2), 'f4'), memory[:24].view('f4').reshape(12, 2)))",
     ],
     # ---- Positions
-    (TypeError, "positions"): [
-        *each("rope.tables({})", "True | 2.0 | None | '3'"),
-    ],
+    (TypeError, "positions"): [*each("rope.tables({})", "True | 2.0 | None | '3'")],
     (ValueError, "positions"): [
         *each("rope.tables({})", "-1 | 2**60 | [0.0, np.nan] | [0, 2**53 + 1] | [[1, 2], [3]]"),
         "rope.tables(np.zeros((1,) * 9))",
@@ -110,9 +108,7 @@ REFUSED: Refused = {
         "several.rotate_(x, positions=[[0, 0], [1, 2], [2**54, 1]])",
         *each("several.tables({})", "[1, 2, 3] | np.ones((2, 3)) | np.ones((2, 3, 5)) | [[0, 2**54]]"),
     ],
-    (ValueError, "positions offset"): [
-        "rope.tables([1, 2], offset=3)",
-    ],
+    (ValueError, "positions offset"): ["rope.tables([1, 2], offset=3)"],
     (IndexError, "positions"): each("by(x, positions=[0, 1, {}])", "9 | -1 | 0.5"),
     (IndexError, "position table"): ["by(x, cos=cos[:0], sin=sin[:0])"],
     (IndexError, "offset"): each("by(x, offset={})", "7 | -1 | [0, 7] | [0, -1]"),

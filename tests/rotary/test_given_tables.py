@@ -54,8 +54,7 @@ def test_axes_may_share_frequencies(angles: Array, repeated: bool) -> None:
 
 @pytest.mark.parametrize("shape", [(4, 4), (2, 6)])
 @pytest.mark.parametrize(
-    ("name", "head_dim"),
-    [("qwen2_vl_vision", 80), ("llama4_vision", 88), ("kimi_k25_vision", 72), ("sam2", 64)],
+    ("name", "head_dim"), [("qwen2_vl_vision", 80), ("llama4_vision", 88), ("kimi_k25_vision", 72), ("sam2", 64)]
 )
 def test_tables_of_images_are_taken(name: Any, head_dim: int, shape: tuple[int, int]) -> None:
     """Two axes that have the same frequencies, side by side."""

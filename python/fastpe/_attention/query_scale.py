@@ -26,10 +26,7 @@ _exact = decimal.Context(prec=60)
 
 @names_keywords
 def query_scale(
-    config: Mapping[str, Any] | str | os.PathLike[str] | ModelConfig,
-    positions: ArrayLike,
-    *,
-    layer: int | None = None,
+    config: Mapping[str, Any] | str | os.PathLike[str] | ModelConfig, positions: ArrayLike, *, layer: int | None = None
 ) -> npt.NDArray[np.float64]:
     """Compute the factor of a model's queries beyond ``1 / sqrt(d)``, where it depends on lengths or positions.
 

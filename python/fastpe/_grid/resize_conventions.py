@@ -12,11 +12,7 @@ ResizeMode = Literal["nearest", "nearest-exact", "linear", "bilinear", "bicubic"
 PaddingMode = Literal["border", "zeros"]
 
 # The cell that is taken, where there is only one.
-_single_cells = {
-    "nearest": "floor(i * {step})",
-    "nearest-exact": "floor((i + 1/2) * {step})",
-    "tile": "i mod side",
-}
+_single_cells = {"nearest": "floor(i * {step})", "nearest-exact": "floor((i + 1/2) * {step})", "tile": "i mod side"}
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
@@ -131,10 +127,7 @@ resize_conventions = Registry(
             source=_transformers("vit"),
         ),
         ResizeConvention(
-            "dinov2",
-            "bicubic",
-            serves=("transformers DINOv2 and Pixio",),
-            source=_transformers("dinov2"),
+            "dinov2", "bicubic", serves=("transformers DINOv2 and Pixio",), source=_transformers("dinov2")
         ),
         ResizeConvention(
             "dinov2_2023",
@@ -162,11 +155,7 @@ resize_conventions = Registry(
             source=_transformers("qwen3_vl"),
         ),
         ResizeConvention(
-            "vilt",
-            "bilinear",
-            align_corners=True,
-            serves=("transformers ViLT",),
-            source=_transformers("vilt"),
+            "vilt", "bilinear", align_corners=True, serves=("transformers ViLT",), source=_transformers("vilt")
         ),
         ResizeConvention(
             "paddleocr_vl",
@@ -189,11 +178,7 @@ resize_conventions = Registry(
             source=_transformers("muse_spark"),
         ),
         ResizeConvention(
-            "radio",
-            "bilinear",
-            square=True,
-            serves=("transformers RADIO",),
-            source=_transformers("radio"),
+            "radio", "bilinear", square=True, serves=("transformers RADIO",), source=_transformers("radio")
         ),
         ResizeConvention(
             "siglip2",

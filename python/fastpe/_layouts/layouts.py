@@ -29,12 +29,7 @@ class LayoutRegistry(Registry[RotaryLayout]):
 
     def __init__(self, layouts: Iterable[RotaryLayout], not_expressible: Mapping[str, str]) -> None:
         self._not_expressible = dict(not_expressible)
-        super().__init__(
-            RotaryLayout,
-            layouts,
-            word="layout",
-            call="fastpe.RotaryEmbedding.from_layout",
-        )
+        super().__init__(RotaryLayout, layouts, word="layout", call="fastpe.RotaryEmbedding.from_layout")
 
     def _hint(self, name: str) -> str:
         """Another spelling of a name is that name: systems that a layout serves may have other position ids."""

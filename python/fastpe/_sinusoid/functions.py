@@ -104,13 +104,7 @@ def encode(
     (3, 4)
     """
     return cached_encoding(d_model, convention, base, freq_scale, frequencies).encode(
-        positions,
-        dtype=dtype,
-        offset=offset,
-        valid=valid,
-        lengths=lengths,
-        num_threads=num_threads,
-        out=out,
+        positions, dtype=dtype, offset=offset, valid=valid, lengths=lengths, num_threads=num_threads, out=out
     )
 
 
