@@ -26,16 +26,11 @@ def output(
     out: _Out, dtype: npt.DTypeLike | None, shape: Sequence[int], *inputs: npt.NDArray[Any]
 ) -> npt.NDArray[Any]: ...
 def resize_rows(
-    table: npt.NDArray[Any],
-    out: npt.NDArray[Any],
-    *,
-    sides: tuple[int, ...],
+    table: npt.NDArray[Any], out: npt.NDArray[Any], *, sides: tuple[int, ...],
     rows: tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]],
-    columns: tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]],
-    class_tokens: int,
-    merge_size: int,
-    num_threads: _Threads,
-) -> None: ...
+    columns: tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]], class_tokens: int, merge_size: int,
+    num_threads: _Threads
+) -> None: ...  # fmt: skip
 def array(input: Any, name: str, *, in_place: bool = False) -> npt.NDArray[Any]: ...
 def bools(input: Any, name: str) -> npt.NDArray[Any]: ...
 def document(method: Callable[..., Any], prose: str, /) -> None: ...
@@ -58,79 +53,29 @@ class Encoder:
     def _frequencies(self) -> npt.NDArray[np.float64]: ...
     def warm_up(self, *, dtype: npt.DTypeLike | None = None, num_threads: _Threads = None) -> None: ...
     def encode(
-        self,
-        positions: int | ArrayLike,
-        *,
-        dtype: npt.DTypeLike | None = None,
-        offset: _Offset = None,
-        valid: _Valid = None,
-        lengths: _Lengths = None,
-        num_threads: _Threads = None,
-        out: _Out = None,
-    ) -> npt.NDArray[Any]: ...
+        self, positions: int | ArrayLike, *, dtype: npt.DTypeLike | None = None, offset: _Offset = None,
+        valid: _Valid = None, lengths: _Lengths = None, num_threads: _Threads = None, out: _Out = None
+    ) -> npt.NDArray[Any]: ...  # fmt: skip
     def add_(
-        self,
-        x: Given,
-        *,
-        offset: _Offset = None,
-        positions: _Positions = None,
-        valid: _Valid = None,
-        lengths: _Lengths = None,
-        cu_seqlens: _Sequences = None,
-        scale: float = 1.0,
-        alpha: float = 1.0,
-        seq_axis: int = -2,
-        table: _Table = None,
-        num_threads: _Threads = None,
-    ) -> Given: ...
+        self, x: Given, *, offset: _Offset = None, positions: _Positions = None, valid: _Valid = None,
+        lengths: _Lengths = None, cu_seqlens: _Sequences = None, scale: float = 1.0, alpha: float = 1.0,
+        seq_axis: int = -2, table: _Table = None, num_threads: _Threads = None
+    ) -> Given: ...  # fmt: skip
     def add(
-        self,
-        x: ArrayLike,
-        *,
-        offset: _Offset = None,
-        positions: _Positions = None,
-        valid: _Valid = None,
-        lengths: _Lengths = None,
-        cu_seqlens: _Sequences = None,
-        scale: float = 1.0,
-        alpha: float = 1.0,
-        seq_axis: int = -2,
-        table: _Table = None,
-        num_threads: _Threads = None,
-        out: _Out = None,
-    ) -> npt.NDArray[Any]: ...
+        self, x: ArrayLike, *, offset: _Offset = None, positions: _Positions = None, valid: _Valid = None,
+        lengths: _Lengths = None, cu_seqlens: _Sequences = None, scale: float = 1.0, alpha: float = 1.0,
+        seq_axis: int = -2, table: _Table = None, num_threads: _Threads = None, out: _Out = None
+    ) -> npt.NDArray[Any]: ...  # fmt: skip
     def _add_columns(
-        self,
-        x: ArrayLike,
-        first_column: int,
-        *,
-        offset: _Offset = None,
-        positions: _Positions = None,
-        valid: _Valid = None,
-        lengths: _Lengths = None,
-        cu_seqlens: _Sequences = None,
-        scale: float = 1.0,
-        alpha: float = 1.0,
-        seq_axis: int = -2,
-        num_threads: _Threads = None,
-        out: _Out = None,
-    ) -> npt.NDArray[Any]: ...
+        self, x: ArrayLike, first_column: int, *, offset: _Offset = None, positions: _Positions = None,
+        valid: _Valid = None, lengths: _Lengths = None, cu_seqlens: _Sequences = None, scale: float = 1.0,
+        alpha: float = 1.0, seq_axis: int = -2, num_threads: _Threads = None, out: _Out = None
+    ) -> npt.NDArray[Any]: ...  # fmt: skip
     def embed(
-        self,
-        ids: ArrayLike,
-        table: ArrayLike,
-        *,
-        offset: _Offset = None,
-        positions: _Positions = None,
-        valid: _Valid = None,
-        lengths: _Lengths = None,
-        cu_seqlens: _Sequences = None,
-        scale: float | None = None,
-        alpha: float = 1.0,
-        position_table: _Table = None,
-        num_threads: _Threads = None,
-        out: _Out = None,
-    ) -> npt.NDArray[Any]: ...
+        self, ids: ArrayLike, table: ArrayLike, *, offset: _Offset = None, positions: _Positions = None,
+        valid: _Valid = None, lengths: _Lengths = None, cu_seqlens: _Sequences = None, scale: float | None = None,
+        alpha: float = 1.0, position_table: _Table = None, num_threads: _Threads = None, out: _Out = None
+    ) -> npt.NDArray[Any]: ...  # fmt: skip
 
 class Rotary:
     def __init__(self, **fields: Any) -> None: ...
@@ -138,143 +83,60 @@ class Rotary:
     def warm_up(self, *, dtype: npt.DTypeLike | None = None, num_threads: _Threads = None) -> None: ...
     @overload
     def tables(
-        self,
-        positions: int | ArrayLike,
-        *,
-        form: Literal["halves", "tile", "repeat"] = "halves",
-        dtype: npt.DTypeLike | None = None,
-        offset: _Offset = None,
-        out: _Pair | None = None,
-        num_threads: _Threads = None,
-    ) -> _Pair: ...
+        self, positions: int | ArrayLike, *, form: Literal["halves", "tile", "repeat"] = "halves",
+        dtype: npt.DTypeLike | None = None, offset: _Offset = None, out: _Pair | None = None,
+        num_threads: _Threads = None
+    ) -> _Pair: ...  # fmt: skip
     @overload
     def tables(
-        self,
-        positions: int | ArrayLike,
-        *,
+        self, positions: int | ArrayLike, *,
         form: Literal["cos_sin", "sin_cos", "pairs", "matrices", "angles", "complex"],
-        dtype: npt.DTypeLike | None = None,
-        offset: _Offset = None,
-        out: _Out = None,
-        num_threads: _Threads = None,
-    ) -> npt.NDArray[Any]: ...
+        dtype: npt.DTypeLike | None = None, offset: _Offset = None, out: _Out = None, num_threads: _Threads = None
+    ) -> npt.NDArray[Any]: ...  # fmt: skip
     @overload
     def tables(
-        self,
-        positions: int | ArrayLike,
-        *,
-        form: TableForm,
-        dtype: npt.DTypeLike | None = None,
-        offset: _Offset = None,
-        out: Any = None,
-        num_threads: _Threads = None,
-    ) -> Any: ...
+        self, positions: int | ArrayLike, *, form: TableForm, dtype: npt.DTypeLike | None = None,
+        offset: _Offset = None, out: Any = None, num_threads: _Threads = None
+    ) -> Any: ...  # fmt: skip
     @overload
     def rotate_(
-        self,
-        x: Given,
-        *,
-        offset: _Offset = None,
-        positions: _Positions = None,
-        valid: _Valid = None,
-        lengths: _Lengths = None,
-        cu_seqlens: _Sequences = None,
-        seq_axis: int | None = None,
-        inverse: bool = False,
-        num_threads: _Threads = None,
-    ) -> Given: ...
+        self, x: Given, *, offset: _Offset = None, positions: _Positions = None, valid: _Valid = None,
+        lengths: _Lengths = None, cu_seqlens: _Sequences = None, seq_axis: int | None = None, inverse: bool = False,
+        num_threads: _Threads = None
+    ) -> Given: ...  # fmt: skip
     @overload
     def rotate_(
-        self,
-        x: Given,
-        *others: Given,
-        offset: _Offset = None,
-        positions: _Positions = None,
-        valid: _Valid = None,
-        lengths: _Lengths = None,
-        cu_seqlens: _Sequences = None,
-        seq_axis: int | None = None,
-        inverse: bool = False,
-        num_threads: _Threads = None,
-    ) -> tuple[Given, ...]: ...
+        self, x: Given, *others: Given, offset: _Offset = None, positions: _Positions = None, valid: _Valid = None,
+        lengths: _Lengths = None, cu_seqlens: _Sequences = None, seq_axis: int | None = None, inverse: bool = False,
+        num_threads: _Threads = None
+    ) -> tuple[Given, ...]: ...  # fmt: skip
     def rotate(
-        self,
-        x: ArrayLike,
-        *,
-        offset: _Offset = None,
-        positions: _Positions = None,
-        valid: _Valid = None,
-        lengths: _Lengths = None,
-        cu_seqlens: _Sequences = None,
-        seq_axis: int | None = None,
-        inverse: bool = False,
-        num_threads: _Threads = None,
-        out: _Out = None,
-    ) -> npt.NDArray[Any]: ...
+        self, x: ArrayLike, *, offset: _Offset = None, positions: _Positions = None, valid: _Valid = None,
+        lengths: _Lengths = None, cu_seqlens: _Sequences = None, seq_axis: int | None = None, inverse: bool = False,
+        num_threads: _Threads = None, out: _Out = None
+    ) -> npt.NDArray[Any]: ...  # fmt: skip
     @overload
     def shift_(
-        self,
-        x: Given,
-        *,
-        by: ArrayLike,
-        valid: _Valid = None,
-        lengths: _Lengths = None,
-        seq_axis: int | None = None,
-        num_threads: _Threads = None,
-    ) -> Given: ...
+        self, x: Given, *, by: ArrayLike, valid: _Valid = None, lengths: _Lengths = None, seq_axis: int | None = None,
+        num_threads: _Threads = None
+    ) -> Given: ...  # fmt: skip
     @overload
     def shift_(
-        self,
-        x: Given,
-        *others: Given,
-        by: ArrayLike,
-        valid: _Valid = None,
-        lengths: _Lengths = None,
-        seq_axis: int | None = None,
-        num_threads: _Threads = None,
-    ) -> tuple[Given, ...]: ...
+        self, x: Given, *others: Given, by: ArrayLike, valid: _Valid = None, lengths: _Lengths = None,
+        seq_axis: int | None = None, num_threads: _Threads = None
+    ) -> tuple[Given, ...]: ...  # fmt: skip
     def shift(
-        self,
-        x: ArrayLike,
-        *,
-        by: ArrayLike,
-        valid: _Valid = None,
-        lengths: _Lengths = None,
-        seq_axis: int | None = None,
-        num_threads: _Threads = None,
-        out: _Out = None,
-    ) -> npt.NDArray[Any]: ...
+        self, x: ArrayLike, *, by: ArrayLike, valid: _Valid = None, lengths: _Lengths = None,
+        seq_axis: int | None = None, num_threads: _Threads = None, out: _Out = None
+    ) -> npt.NDArray[Any]: ...  # fmt: skip
 
 def rotate_by_tables_(
-    x: Any,
-    *others: Any,
-    cos: ArrayLike,
-    sin: ArrayLike,
-    interleaved: bool,
-    inverse: bool,
-    head_dim: int | None,
-    offset: _Offset = None,
-    positions: _Positions = None,
-    valid: _Valid = None,
-    lengths: _Lengths = None,
-    cu_seqlens: _Sequences = None,
-    seq_axis: int | None = None,
-    num_threads: _Threads = None,
-) -> Any: ...
+    x: Any, *others: Any, cos: ArrayLike, sin: ArrayLike, interleaved: bool, inverse: bool, head_dim: int | None,
+    offset: _Offset = None, positions: _Positions = None, valid: _Valid = None, lengths: _Lengths = None,
+    cu_seqlens: _Sequences = None, seq_axis: int | None = None, num_threads: _Threads = None
+) -> Any: ...  # fmt: skip
 def rotate_by_tables(
-    x: Any,
-    *,
-    cos: ArrayLike,
-    sin: ArrayLike,
-    interleaved: bool,
-    inverse: bool,
-    head_dim: int | None,
-    offset: _Offset = None,
-    positions: _Positions = None,
-    valid: _Valid = None,
-    lengths: _Lengths = None,
-    cu_seqlens: _Sequences = None,
-    seq_axis: int | None = None,
-    num_threads: _Threads = None,
-    out: _Out = None,
-) -> npt.NDArray[Any]: ...
+    x: Any, *, cos: ArrayLike, sin: ArrayLike, interleaved: bool, inverse: bool, head_dim: int | None,
+    offset: _Offset = None, positions: _Positions = None, valid: _Valid = None, lengths: _Lengths = None,
+    cu_seqlens: _Sequences = None, seq_axis: int | None = None, num_threads: _Threads = None, out: _Out = None
+) -> npt.NDArray[Any]: ...  # fmt: skip
