@@ -107,78 +107,6 @@ static void no_strides_stand_for_contiguous_ones(void) {
   fastpe_encoding_destroy(encoding);
 }
 
-/* Of an axis of length 0 or 1, and of an array that has one of length 0, strides may be any numbers. */
-static void strides_that_nobody_walks_may_be_any(void) {
-  const int64_t far_strides[] = {INT64_MIN, INT64_MIN + 1, INT64_MAX, INT64_MAX - 3, INT64_C(1) << 62};
-  fastpe_encoding* const encoding = new_encoding();
-  fastpe_rotary_options options = {0};
-  options.rotary_dim = D;
-  options.base = 10000.0;
-  options.pairing = FASTPE_PAIRING_HALVES;
-  fastpe_rotary* rotary = NULL;
-  CHECK(fastpe_rotary_create(&options, &rotary) == FASTPE_OK);
-  float expected[L * D] = {0}, data[L * D], columns[L] = {0};
-  const int64_t shape[] = {1, L, 1, D}, columns_shape[] = {L, 1}, one_row[] = {1, 1, D}, rows_shape[] = {1, L},
-                one[] = {1};
-  const fastpe_array plain = {expected, shape, NULL, 4, FASTPE_FLOAT32};
-  CHECK(fastpe_add(encoding, &plain, NULL, 1, NULL, 1.0, 1.0, 1) == FASTPE_OK);
-  CHECK(fastpe_rotate(rotary, &plain, NULL, 1, 1, NULL, 0, 1) == FASTPE_OK);
-  int64_t positions[L], length = L, offset = 0;
-  for (int i = 0; i < L; ++i) positions[i] = i;
-  char valid[L];
-  memset(valid, 1, sizeof valid);
-  for (size_t i = 0; i < sizeof far_strides / sizeof *far_strides; ++i) {
-    const int64_t s = far_strides[i], strides[] = {s, D * 4, s, 4}, number_strides[] = {s, 8}, valid_strides[] = {s, 1};
-    const int64_t all[] = {s, s, s, s};
-    const fastpe_array x = {data, shape, strides, 4, FASTPE_FLOAT32};
-    const fastpe_const_array at = {positions, rows_shape, number_strides, 2, FASTPE_INT64};
-    const fastpe_const_array mask = {valid, rows_shape, valid_strides, 2, FASTPE_BOOL};
-    const fastpe_const_array whole = {&length, one, all, 1, FASTPE_INT64}, from = {&offset, one, all, 1, FASTPE_INT64};
-    const fastpe_const_array* given[4][4] = {
-        {&at, NULL, NULL, NULL}, {NULL, &mask, &from, NULL}, {NULL, NULL, NULL, &whole}};
-    for (int way = 0; way < 4; ++way) {
-      fastpe_rows rows = {0};
-      rows.positions = given[way][0], rows.valid = given[way][1], rows.offsets = given[way][2],
-      rows.lengths = given[way][3];
-      memset(data, 0, sizeof data);
-      CHECK(fastpe_add(encoding, &x, NULL, 1, &rows, 1.0, 1.0, 1) == FASTPE_OK);
-      CHECK(fastpe_rotate(rotary, &x, NULL, 1, 1, &rows, 0, 1) == FASTPE_OK);
-      CHECK(memcmp(data, expected, sizeof data) == 0);
-    }
-    /* One column; one row; and arrays without rows, or without columns, in which all axes have far strides. */
-    const int64_t column_strides[] = {4, s}, row_strides[] = {s, s, 4};
-    const fastpe_array column = {columns, columns_shape, column_strides, 2, FASTPE_FLOAT32};
-    const fastpe_array row = {data, one_row, row_strides, 3, FASTPE_FLOAT32};
-    const fastpe_const_array table = {columns, columns_shape, column_strides, 2, FASTPE_FLOAT32};
-    const fastpe_const_array row_table = {expected, one_row + 1, row_strides + 1, 2, FASTPE_FLOAT32};
-    CHECK(fastpe_add_table(&table, &column, NULL, -2, NULL, 1.0, 1.0, 1) == FASTPE_INVALID_VALUE); /* they overlap */
-    CHECK(fastpe_encode(encoding, &row, NULL, 1) == FASTPE_OK);
-    CHECK(fastpe_add_table(&row_table, &row, NULL, -2, NULL, 1.0, 1.0, 1) == FASTPE_OK);
-    CHECK(fastpe_shift(rotary, &row, NULL, 1, -2, &from, NULL, 1) == FASTPE_OK);
-    const int64_t empty[][4] = {{34, 0, 3, D}, {34, L, 0, D}, {34, L, 3, 0}, {0, L, 3, D}};
-    for (int e = 0; e < 4; ++e) {
-      const fastpe_array nothing = {NULL, empty[e], all, 4, FASTPE_FLOAT32};
-      CHECK(fastpe_add(encoding, &nothing, NULL, 1, NULL, 1.0, 1.0, 1) == FASTPE_OK);
-      CHECK(fastpe_add(encoding, &nothing, &nothing, -3, NULL, 1.0, 1.0, 1) == FASTPE_OK);
-      CHECK(empty[e][3] == 0 || fastpe_rotate(rotary, &nothing, NULL, 1, 1, NULL, 0, 1) == FASTPE_OK);
-    }
-    const int64_t no_rows[] = {0, D};
-    const fastpe_array out = {NULL, no_rows, all, 2, FASTPE_FLOAT32};
-    CHECK(fastpe_encode(encoding, &out, NULL, 1) == FASTPE_OK);
-  }
-  /* As many rows as can be counted, without columns. */
-  const int64_t many[] = {INT64_MAX / 4, 0}, many_rows[] = {INT64_C(1) << 30, INT64_C(1) << 30, 0};
-  const fastpe_array long_ones[] = {{NULL, many, NULL, 2, FASTPE_FLOAT32}, {NULL, many_rows, NULL, 3, FASTPE_FLOAT32}};
-  for (int i = 0; i < 2; ++i) {
-    fastpe_rows rows = {0};
-    rows.offset = (INT64_C(1) << 53) - 1;
-    CHECK(fastpe_add(encoding, &long_ones[i], NULL, -2, NULL, 1.0, 1.0, 1) != FASTPE_INTERNAL_ERROR);
-    CHECK(fastpe_add(encoding, &long_ones[i], NULL, -2, &rows, 1.0, 1.0, 1) != FASTPE_INTERNAL_ERROR);
-  }
-  fastpe_rotary_destroy(rotary);
-  fastpe_encoding_destroy(encoding);
-}
-
 static void rows_without_room_are_refused(void) {
   fastpe_rotary_options options = {0};
   options.rotary_dim = 1 << 20;
@@ -225,7 +153,6 @@ int main(void) {
   empty_arrays_need_no_data();
   arguments_have_the_names_of_their_fields();
   no_strides_stand_for_contiguous_ones();
-  strides_that_nobody_walks_may_be_any();
   rows_without_room_are_refused();
   what_stands_beside_queries_and_keys();
   return failures > 0 ? 1 : 0;

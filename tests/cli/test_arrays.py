@@ -232,13 +232,6 @@ def test_hostile_headers(data: bytes, capsys: Capture) -> None:
     refused("identify x.npy", capsys)
 
 
-@pytest.mark.parametrize("descr", ["'|O'", "[('a', '|O')]"])
-def test_objects_are_refused_by_their_header(descr: str, capsys: Capture) -> None:
-    Path("x.npy").write_bytes(header(fields("(1, 1)", descr)) + bytes(8))
-    for command in ("add x.npy -o y.npy", "add x.npy --in-place", "embed x.npy x.npy -o y.npy", "identify x.npy"):
-        refused(command, capsys, "x.npy has Python objects")
-
-
 @pytest.mark.parametrize(
     "command", ["add x.npy -o y.npy", "add x.npy --in-place", "identify x.npy", "embed i.npy x.npy -o y.npy"]
 )

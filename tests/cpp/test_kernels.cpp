@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Each kernel of each instruction set but `phasors`, which tests/values holds against exact values: every number of
-// columns up to beyond two vectors, misaligned starts, every dtype, against the same arithmetic written as a scalar
-// loop. Bytes around what a kernel may write stay as they are.
+// Each kernel of each instruction set but those of phasors, angles and copies, of which there are stored sums and whole
+// calls: every number of columns up to beyond two vectors, misaligned starts, every dtype, against the same arithmetic
+// written as a scalar loop. Bytes around what a kernel may write stay as they are.
 #include <cmath>
 #include <cstdint>
 #include <cstring>
@@ -444,44 +444,7 @@ void resizing_is_the_scalar_arithmetic(const Kernels& kernels, DType dtype, bool
   report(holds, described(to_float64 ? "resize to float64" : "resize from float64", dtype, columns, shift));
 }
 
-// ---- angles
-
-void angles_are_exact_products(const Kernels& kernels, DType dtype, std::int64_t columns, std::int64_t shift) {
-  constexpr std::int64_t rows = 3;
-  std::vector<double> high = numbers(columns + 2 * column_padding, 17), low = numbers(columns + 2 * column_padding, 31);
-  for (double& each : low) each *= 0x1p-54;
-  GuardedRows out(dtype, rows, columns, shift, 3);
-  for (const auto& [position, unit] : {std::pair{123456789.0, 1.0}, std::pair{-1.0, 1.0}, std::pair{0.7, 0x1p-600}}) {
-    kernels.angles[index_of(dtype)](
-        {out.data(), out.row_stride_bytes, rows, columns, position, unit, high.data(), low.data()});
-    bool holds = out.guards_are_whole();
-    for (std::int64_t row = 0; row < rows; ++row) {
-      for (std::int64_t column = 0; column < columns; ++column) {
-        const double at = position + static_cast<double>(row);
-        const double h = high[static_cast<std::size_t>(column)], l = low[static_cast<std::size_t>(column)];
-        const double product = at * h, rest = std::fma(at, h, -product) + at * l;
-        holds = holds && out.at(row, column) == rounded_to(dtype, (product + rest) * unit);
-      }
-    }
-    report(holds, described("angles", dtype, columns, shift));
-  }
-}
-
-void copies_are_whole(const Kernels& kernels, std::int64_t columns, std::int64_t shift) {
-  if (kernels.copy_non_temporal == nullptr) return;
-  GuardedRows x(DType::float32, 1, columns, 1, 0), out(DType::float32, 1, columns, shift, 0);
-  for (std::int64_t column = 0; column < columns; ++column) x.set(0, column, number(column));
-  kernels.copy_non_temporal({out.data(), x.data(), columns * element_bytes(DType::float32)});
-  kernels.store_fence();
-  bool holds = out.guards_are_whole();
-  for (std::int64_t column = 0; column < columns; ++column) holds = holds && out.at(0, column) == x.at(0, column);
-  report(holds, described("copy_non_temporal", DType::float32, columns, shift));
-}
-
 void every_kernel(const Kernels& kernels) {
-  for (std::int64_t columns = 1; columns <= most_columns; ++columns) {
-    for (std::int64_t shift = 0; shift < 16; ++shift) copies_are_whole(kernels, columns, shift);
-  }
   const RowRange ranges[] = {{0, 0}, {-3, -3}, {7, 7}, {-15, 15}, {-15, 46}, {3, 20}, {16, 30}, {-1, 0}, {10, 46}};
   for (const DType dtype : dtypes) {
     for (std::int64_t columns = 1; columns <= most_columns; ++columns) {
@@ -499,7 +462,6 @@ void every_kernel(const Kernels& kernels) {
                                                {3, 5, false, bound});
           }
         }
-        if (!is_16_bit(dtype)) angles_are_exact_products(kernels, dtype, columns, shift);
         for (const bool to_float64 : {false, true}) {
           resizing_is_the_scalar_arithmetic(kernels, dtype, to_float64, columns, shift, 1.0);
         }

@@ -268,15 +268,6 @@ def test_a_config_around_the_model() -> None:
         np.testing.assert_array_equal(found[name], same)
 
 
-def test_frames_that_have_the_tokens_of_images() -> None:
-    config = {"video_start_token_id": 7, "video_end_token_id": 6}
-    tokens = [[1, 11, 7, 11, 11, 6, 11, 1]]
-    grids = {"image_grid_thw": [[1, 2, 2]] * 2, "video_grid_thw": [[1, 2, 4]]}
-    ids, _ = numbered("glm4v", tokens, config, **grids)
-    assert ids[2, 0].tolist() == [0, 1, 2, 3, 4, 5, 6, 7]
-    assert ids[0, 0].tolist() == [0, 1, 2, 3, 3, 5, 6, 7]
-
-
 def test_names_of_parts_and_keys() -> None:
     inside = {"image_token_index": 11, "video_token_index": 12, "audio_token_index": 13}
     config = {"model_type": "qwen2_5_omni", "thinker_config": {"model_type": "qwen2_5_omni_thinker", **inside}}

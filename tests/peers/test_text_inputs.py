@@ -88,20 +88,3 @@ def test_decoding_after_a_padded_batch_with_images(folder: str) -> None:
         np.testing.assert_array_equal(one[..., 0], by_delta[..., -1])
         np.testing.assert_array_equal(one[..., 0], at_once[..., step])
         np.testing.assert_array_equal(one[..., 0], state["position_ids"][..., -1])
-
-
-def test_images_that_glm_image_generates() -> None:
-    """The rest of a row's grids are those of images to come, the last one first, and one token follows."""
-    torch, model = pytest.importorskip("torch"), peer("glm_image").model
-    rng = np.random.default_rng(5)
-    for _ in range(10):
-        prompt = drawn("glm_image", rng)
-        tokens = prompt.tokens[:1, : prompt.mask[0].sum()]
-        here = prompt.grids.get("image_grid_thw", np.zeros((0, 3), int))[: prompt.grids_per_row[0]]
-        coming = np.array([[1, 4, 6], [1, 3, 2]])
-        arguments = {"image_grid_thw": torch.from_numpy(np.concatenate([here, coming]))}
-        model.get_rope_index(torch.from_numpy(tokens), images_per_sample=torch.tensor([len(here) + 2]), **arguments)
-        image = np.full((1, 6 + 24), peer("glm_image").config.image_token_id)
-        whole = np.concatenate([tokens, image, [[500]]], axis=1)
-        ids, _ = numbered("glm_image", whole, image_grid_thw=np.concatenate([here, coming[::-1]]))
-        np.testing.assert_array_equal(ids[:, 0, tokens.shape[1] :], model._cached_decode_position_ids[0])

@@ -19,7 +19,6 @@ from hypothesis import strategies as st
 
 import fastpe
 
-from ..oracles.model import combine
 from ..oracles.reference import (
     BFLOAT16,
     DTYPES,
@@ -118,17 +117,6 @@ def test_error_is_within_the_promise(case: str, fractional: bool) -> None:
         check_error(table, truth(case, fractional), positions.tolist())
 
 
-@pytest.mark.parametrize("dtype", DTYPES, ids=str)
-def test_error_of_a_wide_table(dtype: np.dtype[Any]) -> None:
-    start = 123_456_789
-    check_error(fastpe.encode(33, 320, offset=start, dtype=dtype), wide_truth(start), range(start, start + 33))
-
-
-@functools.cache
-def wide_truth(start: int) -> Exact:
-    return exact_table(range(start, start + 33), 320)
-
-
 @settings(max_examples=25)
 @given(
     position=st.integers(-(2**53), 2**53) | st.floats(-(2.0**53), 2.0**53),
@@ -192,18 +180,6 @@ def test_sixteen_bit_tables_are_the_float64_ones_rounded_once(dtype: np.dtype[An
 def every_value(dtype: np.dtype[Any]) -> Array:
     result: Array = np.arange(65536, dtype=np.uint16).view(dtype).reshape(64, 1024).copy()
     return result
-
-
-@pytest.mark.parametrize("dtype", [np.dtype(np.float16), BFLOAT16], ids=str)
-@pytest.mark.parametrize(("scale", "alpha"), [(1.0, 1.0), (1.0, 0.0), (32.0, 1.0), (0.3, -2.5), (1e5, 1e-4)])
-def test_every_sixteen_bit_embedding(dtype: np.dtype[Any], scale: float, alpha: float) -> None:
-    x = every_value(dtype)
-    expected = combine(x, fastpe.encode(64, 1024), scale, alpha)
-    out = fastpe.add(x, scale=scale, alpha=alpha)
-    assert_same_bits(out, expected)
-    fastpe.add_(x, scale=scale, alpha=alpha)
-    assert_same_bits(x, expected)
-    assert_same_bits(fastpe.embed(np.arange(64), every_value(dtype), scale=scale, alpha=alpha), expected)
 
 
 @pytest.mark.parametrize("dtype", [np.dtype(np.float16), BFLOAT16], ids=str)
