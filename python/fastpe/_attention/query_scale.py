@@ -14,11 +14,11 @@ import numpy.typing as npt
 from fastpe import _core
 from fastpe._arguments import integer, names_keywords, numbers
 from fastpe._arrays import ArrayLike
+from fastpe._config.file import Value, read_number, read_size, wrong
 from fastpe._config.layer_types import LayerType
 from fastpe._config.layers import Model
 from fastpe._config.model import ModelConfig
 from fastpe._config.rope import Entry, entry_of, trained_length
-from fastpe._config.values import Value, read_number, read_size, wrong
 from fastpe._errors import refused
 
 _exact = decimal.Context(prec=60)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The mapping of a config.json, from whatever the caller has of it."""
+"""The mapping of a config.json, from whatever the caller has of it; values in it, and errors that name them by their place."""
 
 from __future__ import annotations
 
@@ -7,14 +7,18 @@ import itertools
 import json
 import os
 import re
+import sys
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
+from fastpe._arguments import shown
 from fastpe._errors import a_type, refused
 
 Json = Mapping[str, Any]
 Path = tuple[str | int, ...]
 
+# More columns or heads than any model has: products of such numbers stay exact.
+_largest_size = 2**31
 _what = "a mapping or the path of a config.json"
 # Files have 5.
 _most_levels, _most_containers = 16, 100_000
@@ -42,51 +46,55 @@ _without_config = {
 
 def load(config: Json | str | os.PathLike[str]) -> Json:
     """`config` itself, or what the file of this name has."""
-    if isinstance(config, Mapping):
-        _require_json(config)
-        return config
+    loaded = config if isinstance(config, Mapping) else _loaded(config)
+    _require_json(loaded)
+    return loaded
+
+
+def _loaded(config: str | os.PathLike[str]) -> Json:
     if not isinstance(config, (str, os.PathLike)):
         raise refused(TypeError, "config", f"is {a_type(config)}", _what, _hint(config))
     if isinstance(config, str) and config.lstrip().startswith("{"):
         raise refused(ValueError, "config", "is JSON", _what, "give json.loads(config)")
     name = os.fspath(config)
+    inside, found = os.path.join(name, "config.json"), f"is {name!r}"
     if os.path.isdir(name):
-        inside = os.path.join(name, "config.json")
         remedy = f"give {inside!r}" if os.path.isfile(inside) else "it has no config.json: give the path of one"
-        raise refused(IsADirectoryError, "config", f"is {name!r}, a directory", "a file", remedy)
+        raise refused(IsADirectoryError, "config", f"{found}, a directory", "a file", remedy)
     if not os.path.exists(name):
         remedy = "give the path of a config.json"
         is_on_hub = re.fullmatch(r"[\w-][\w.-]*(/[\w.-]+)?", name) is not None  # as "gpt2" or "author/model"
         if is_on_hub and not re.search(r"\.[a-z]+$", name):
             remedy = f"for a name on a hub, give huggingface_hub.hf_hub_download({name!r}, 'config.json'), or "
             remedy += f"transformers.AutoConfig.from_pretrained({name!r}).to_dict()"
-        raise refused(FileNotFoundError, "config", f"is {name!r}, which is not a file", remedy=remedy)
+        raise refused(FileNotFoundError, "config", f"{found}, which is not a file", remedy=remedy)
     if not os.path.isfile(name):  # to open a pipe would wait for its writer
-        raise refused(ValueError, "config", f"is {name!r}, a pipe or a device", "a file")
+        raise refused(ValueError, "config", f"{found}, a pipe or a device", "a file")
     with open(name, encoding="utf-8-sig") as file:
         try:
             loaded = json.load(file)
-        except RecursionError:
-            found = f"is {name!r}, whose JSON is nested too deeply"
-            raise refused(ValueError, "config", found, "a config.json") from None
-        except ValueError as error:
-            found, remedy = f"is {name!r}, which is not JSON: {error}", "give a config.json"
-            for suffix, why in _without_config.items():
-                if name.lower().endswith(suffix):
-                    found, remedy = f"is {name!r}, which is not a config.json", why
-            raise refused(ValueError, "config", found, remedy=remedy) from None
+        except (RecursionError, ValueError) as error:
+            suffix = os.path.splitext(name)[1].lower()
+            what = "not a config.json" if suffix in _without_config else f"not JSON that can be read: {error}"
+            remedy = _without_config.get(suffix, "give a config.json")
+            raise refused(ValueError, "config", f"{found}, which is {what}", remedy=remedy) from None
     if not isinstance(loaded, dict):
-        raise refused(TypeError, "config", f"is {name!r}, which has {a_type(loaded)}", "a JSON object")
-    _require_json(loaded)
+        raise refused(TypeError, "config", f"{found}, which has {a_type(loaded)}", "a JSON object")
     return loaded
 
 
 def _require_json(config: Json) -> None:
     """Refuse arrays, and a mapping that contains itself, or is nested so deeply that it cannot be a model's."""
+
+    # A number of NumPy is none of JSON's, nor is an array.
+    def is_container(value: Any) -> bool:
+        is_array = hasattr(value, "__array__") and not isinstance(value, (float, str))
+        return is_array or isinstance(value, (Mapping, list, tuple))
+
     inside: list[tuple[Path, Any]] = [((), config)]
     for _ in range(_most_levels):
         items = ((path, value.items() if isinstance(value, Mapping) else enumerate(value)) for path, value in inside)
-        found = (((*path, name), value) for path, each in items for name, value in each if _is_container(value))
+        found = (((*path, name), value) for path, each in items for name, value in each if is_container(value))
         # One that stands in several places counts in each, since it is read in each.
         inside = [*itertools.islice(found, _most_containers + 1)]
         for path, value in inside:
@@ -103,12 +111,6 @@ def _require_json(config: Json) -> None:
     )
 
 
-def _is_container(value: Any) -> bool:
-    """Whether it has values, or is none of JSON's: a number of NumPy, an array."""
-    is_array = hasattr(value, "__array__") and not isinstance(value, (float, str))
-    return is_array or isinstance(value, (Mapping, list, tuple))
-
-
 def _hint(config: Any) -> str:
     """How to make a mapping of this object."""
     if hasattr(config, "read"):
@@ -120,3 +122,53 @@ def _hint(config: Any) -> str:
     if isinstance(config, (list, tuple)) and len(config) == 1 and isinstance(config[0], (Mapping, str)):
         return "give config[0]"
     return "give the dictionary of your model's config.json, or its path"
+
+
+# Values
+
+
+class Value(NamedTuple):
+    """Something that a config says, and where it says it."""
+
+    found: Any
+    path: Path
+
+
+def first(*values: Value) -> Value:
+    """The first that is not null, or else the last."""
+    return next((value for value in values if value.found is not None), values[-1])
+
+
+def wrong(
+    path: Path, found: str, expected: str = "", remedy: str = "", kind: type[Exception] = ValueError
+) -> Exception:
+    """An error to raise about one key of the config."""
+    return refused(kind, path_text(path), found, expected, remedy)
+
+
+def not_read(path: Path, value: Any, remedy: str) -> Exception:
+    """An error to raise about a value that another system may read."""
+    return wrong(path, f"is {shown(value)}, which transformers does not read here", remedy=remedy)
+
+
+def read_number(value: Value) -> float:
+    """A finite number of the config."""
+    number = _of_kind(value, (int, float), "a number")
+    if not abs(number) <= sys.float_info.max:
+        raise wrong(value.path, f"is {shown(number)}", "a finite number")
+    return float(number)
+
+
+def read_size(value: Value, most: int = _largest_size) -> int:
+    """An int of the config, from 1."""
+    number: int = _of_kind(value, int, "an int")
+    if not 1 <= number <= most:
+        raise wrong(value.path, f"is {shown(number)}", f"1 to {most}")
+    return number
+
+
+def _of_kind(value: Value, kinds: Any, expected: str) -> Any:
+    if isinstance(value.found, bool) or not isinstance(value.found, kinds):
+        remedy = "write it without quotes" if isinstance(value.found, str) else ""
+        raise wrong(value.path, f"is {shown(value.found)}", expected, remedy, TypeError)
+    return value.found

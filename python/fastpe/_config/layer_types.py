@@ -7,7 +7,9 @@ Files list the types in `layer_types`, or follow a rule of the model's class, th
 * {"every", "at", "also", "key", "types"}: the second of two types is that of every n-th layer, from layer `at` on (-1 for
   the n-th), and of the layers in `also`; a key of the file may say n.
 * {"list", "indices", "types"}: a key of the file has the indices of the layers of the second type.
-* {"function"}: what no such rule says by itself, by the name of a function below, or where it is named there.
+* {"function"}: what no such rule says by itself, by the name of a function below.
+
+Of types that a file lists, a row may say other names (renamed), which one is no layer (left_out), and the last one (last).
 """
 
 from __future__ import annotations
@@ -17,11 +19,10 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from fastpe._arguments import shown
-from fastpe._config.file import Json
+from fastpe._config.file import Json, read_size, wrong
 from fastpe._config.model import ModelConfig
 from fastpe._config.model_type import Found, ModelType
 from fastpe._config.tables import table
-from fastpe._config.values import read_size, wrong
 
 _type_keys = ("layer_types", "layers_block_type")
 _count_keys = ("num_layers", "n_layers", "n_layer", "decoder_num_hidden_layers", "speech_encoder_layers")
@@ -53,16 +54,11 @@ def layer_types(found: Found) -> list[LayerType]:
     """The layers of the model; without their number, as many as show each type."""
     part, row = found.part, found.row
     count = number_of_layers(part, row) or _enough_layers
-    names = _written(found, count) or _by_rule(part, row.layer_types, count)
-    is_listed = _rotated(part, row.rotated_layers, count)
-    if row.layer_types.get("function") == "llama4" and not has_types(part):
-        chunked = "chunked_attention" if part._json.get("attention_chunk_size", 0) is not None else _full
-        names = [chunked if each else _full for each in is_listed]
-    by_type = {name: is_rotated(found, name) for name in names}
-    dense = _dense(part, count) if row.layer_types.get("function") == "cohere2_moe" else {}
+    names = _written(found, count) or _by_rule(found, row.layer_types, count)
+    is_listed, by_type = _rotated(found, count), {name: is_rotated(found, name) for name in names}
+    is_dense = _dense(part, count) if row.layer_types.get("function") == "cohere2_moe" else [False] * count
     return [
-        LayerType(at, name, bool(is_listed[at]) and (dense.get(at, False) or by_type[name]))
-        for at, name in enumerate(names)
+        LayerType(at, name, bool(is_listed[at]) and (is_dense[at] or by_type[name])) for at, name in enumerate(names)
     ]
 
 
@@ -89,20 +85,19 @@ def _written(found: Found, count: int) -> list[str]:
     names = part._json.get(key) or []
     if not isinstance(names, (list, tuple)) or not all(isinstance(name, str) for name in names):
         raise wrong(part._at(key), f"is {shown(names)}", "a list of names", kind=TypeError)
+    layers = [name for name in names if name != rule.get("left_out")]
+    count = len(layers) if len(names) == count else count
     if not names:
         return []
-    if rule.get("function") == "dory" and "mlp" in names:  # each layer, and its mlp
-        names, count = names[::2], count // 2 if len(names) == count else count
-    _require_count(part, key, names, count)
-    names = [rule.get("renamed", {}).get(name, name) for name in names[:count]]
+    _require_count(part, key, layers, count)
+    layers = [rule.get("renamed", {}).get(name, name) for name in layers[:count]]
     known = {*table()["layer_types"], *table()["unrotated_layers"], *found.row.layers, *found.rope.entries}
-    if unknown := next(((at, name) for at, name in enumerate(names) if name not in known), None):
-        at, name = unknown
-        what = f"is {name!r}: whether layers of this type are rotated is not known"
-        raise wrong(
-            part._at(key, at), what, remedy="correct it, or use RotaryEmbedding(..) for the layers that are rotated"
-        )
-    return [*names[:-1], _full] if rule.get("function") == "gemma4" else names
+    for at, name in enumerate(layers):
+        if name not in known:
+            what = f"is {name!r}: whether layers of this type are rotated is not known"
+            remedy = "correct it, or use RotaryEmbedding(..) for the layers that are rotated"
+            raise wrong(part._at(key, at), what, remedy=remedy)
+    return [*layers[:-1], rule.get("last", layers[-1])]
 
 
 def _require_count(part: ModelConfig, key: str, values: Any, count: int) -> None:
@@ -110,11 +105,12 @@ def _require_count(part: ModelConfig, key: str, values: Any, count: int) -> None
         raise wrong(part._at(key), f"has {len(values)} entries, and the model has {count} layers", "one for each")
 
 
-def _by_rule(part: ModelConfig, rule: Json, count: int) -> list[Any]:
+def _by_rule(found: Found, rule: Json, count: int) -> list[Any]:
     """The types that follow from the rule of the model's class."""
+    if "function" in rule:
+        return _functions[rule["function"]](found, count)
+    part = found.part
     written = part._json.get(rule.get("key", ""))
-    if function := _functions.get(rule.get("function", "")):
-        return function(part, count)
     if "cycle" in rule:
         first, cycle = rule.get("first", []), written or rule["cycle"]
         return [first[at] if at < len(first) else cycle[at % len(cycle)] for at in range(count)]
@@ -134,14 +130,15 @@ def _by_rule(part: ModelConfig, rule: Json, count: int) -> list[Any]:
     return [_full] * count
 
 
-def _rotated(part: ModelConfig, rule: Json, count: int) -> Sequence[Any]:
+def _rotated(found: Found, count: int) -> Sequence[Any]:
     """One value for each layer: 0 where it is not rotated, whatever its type is."""
+    part, rule = found.part, found.row.rotated_layers
     key = rule.get("list", "")
     values = part._json.get(key)
     if values is None and "every" not in rule:
         return [1] * count
     if values is None or (not values and rule.get("empty")):
-        return _by_rule(part, {**rule, "types": [1, 0]}, count)
+        return _by_rule(found, {**rule, "types": [1, 0]}, count)
     if not isinstance(values, (list, tuple)) or not all(isinstance(value, (int, float)) for value in values):
         raise wrong(part._at(key), f"is {shown(values)}", "a list of numbers", kind=TypeError)
     _require_count(part, key, values, count)
@@ -151,34 +148,39 @@ def _rotated(part: ModelConfig, rule: Json, count: int) -> Sequence[Any]:
 # What no rule says
 
 
-def _deepseek_v4(part: ModelConfig, count: int) -> list[str]:
+def _llama4(found: Found, count: int) -> list[str]:
+    """Layers that are rotated see chunks."""
+    chunked = "chunked_attention" if found.part._json.get("attention_chunk_size", 0) is not None else _full
+    return [chunked if each else _full for each in _rotated(found, count)]
+
+
+def _deepseek_v4(found: Found, count: int) -> list[str]:
     """A number for each layer says how much it compresses."""
-    heavy, sparse = "heavily_compressed_attention", "compressed_sparse_attention"
-    ratios, key = {0: _sliding, 4: sparse, 128: heavy}, "compress_ratios"
-    written = part._json.get(key)
+    heavy, sparse, key = "heavily_compressed_attention", "compressed_sparse_attention", "compress_ratios"
+    ratios, written = {0: _sliding, 4: sparse, 128: heavy}, found.part._json.get(key)
     if not isinstance(written, (list, tuple)):
-        return _by_rule(part, {"cycle": [heavy, sparse], "first": [heavy, heavy]}, count)
+        return _by_rule(found, {"cycle": [heavy, sparse], "first": [heavy, heavy]}, count)
     if len(written) < count or not all(isinstance(value, (int, float)) and value in ratios for value in written):
         expected = f"one of {', '.join(map(str, ratios))} for each of {count} layers"
-        raise wrong(part._at(key), f"is {shown(written)}", expected)
+        raise wrong(found.part._at(key), f"is {shown(written)}", expected)
     return [ratios[value] for value in written[:count]]
 
 
-def _cohere2_moe(part: ModelConfig, count: int) -> list[str]:
+def _cohere2_moe(found: Found, count: int) -> list[str]:
     """The first layers, which are dense, have a pattern of their own."""
-    dense = _dense_layers(part)
+    dense = _dense_layers(found.part)
     rule = {"every": 4, "key": "sliding_window_pattern", "types": [_sliding, _full]}
-    first = _by_rule(part, {**rule, "every": 1, "key": "prefix_dense_sliding_window_pattern"}, dense)
-    return [*first, *_by_rule(part, rule, count - dense)]
+    first = _by_rule(found, {**rule, "every": 1, "key": "prefix_dense_sliding_window_pattern"}, dense)
+    return [*first, *_by_rule(found, rule, count - dense)]
 
 
-def _dense(part: ModelConfig, count: int) -> dict[int, bool]:
+def _dense(part: ModelConfig, count: int) -> list[bool]:
     """Which layers of Cohere 2 MoE are dense, and so rotated whatever their type is, if their pattern is 1."""
     if part._json.get("prefix_dense_sliding_window_pattern") not in (None, 1):
-        return {}
+        return [False] * count
     kinds, first = part._json.get("mlp_layer_types"), _dense_layers(part)
     kinds = kinds if isinstance(kinds, (list, tuple)) else []
-    return {at: kinds[at] == "dense" if at < len(kinds) else at < first for at in range(count)}
+    return [kinds[at] == "dense" if at < len(kinds) else at < first for at in range(count)]
 
 
 def _dense_layers(part: ModelConfig) -> int:
@@ -186,7 +188,8 @@ def _dense_layers(part: ModelConfig) -> int:
     return read_size(part._value(key), _most_layers) if part._json.get(key) else 0
 
 
-_functions: dict[str, Callable[[ModelConfig, int], list[str]]] = {
+_functions: dict[str, Callable[[Found, int], list[str]]] = {
     "cohere2_moe": _cohere2_moe,
     "deepseek_v4": _deepseek_v4,
+    "llama4": _llama4,
 }

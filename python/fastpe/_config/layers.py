@@ -15,15 +15,14 @@ from collections.abc import Mapping
 from typing import Any
 
 from fastpe._arguments import flag, integer, shown, text
-from fastpe._config.file import Json, path_text
+from fastpe._config.file import Json, not_read, path_text, wrong
 from fastpe._config.layer_types import LayerType, has_types, is_rotated, layer_types, number_of_layers
 from fastpe._config.model import ModelConfig, model_of, part_of
-from fastpe._config.model_type import Found, ModelType, row_of
+from fastpe._config.model_type import Found, row_of, unknown_row
 from fastpe._config.refusals import is_known, refusal, unmet, use_of
 from fastpe._config.rope import Rope, read_rope, with_mscale
 from fastpe._config.tables import table
 from fastpe._config.unread import refuse_unread
-from fastpe._config.values import not_read, wrong
 from fastpe._errors import refused
 from fastpe._rotary.scaling import ScalingOfFile, axes_of, ideal_frequencies, read_rotary_dim, read_scaling
 
@@ -62,9 +61,7 @@ class Model:
         elif "interleaved" not in self.given or is_known(part):
             raise refusal(part, wanted)
         else:
-            # Where a file has the width of the part, it counts.
-            exact = next((key for key in table()["rotary_dims"] if part._json.get(key) is not None), "")
-            row = ModelType(self.given["interleaved"], partial=True, rotary_dim=exact, **table()["unknown"])
+            row = unknown_row(part, self.given["interleaved"])
         if {"base", "scaling"} <= {*self.given}:
             part = _without_mapping(part, "rotary_dim" in self.given)
         return Found(part, row, outer)

@@ -16,9 +16,8 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NoReturn, TypeVar
 
 from fastpe._arguments import shown, text
-from fastpe._config.file import Json, Path, load, path_text
+from fastpe._config.file import Json, Path, Value, load, path_text
 from fastpe._config.tables import table
-from fastpe._config.values import Value
 from fastpe._errors import refused
 
 _Value = TypeVar("_Value")

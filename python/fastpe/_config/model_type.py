@@ -9,10 +9,9 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from fastpe._arguments import shown
-from fastpe._config.file import Json
+from fastpe._config.file import Json, wrong
 from fastpe._config.model import ModelConfig
 from fastpe._config.tables import table
-from fastpe._config.values import wrong
 
 
 @dataclasses.dataclass(frozen=True)
@@ -91,6 +90,18 @@ class ModelType:
 def row_of(model_type: str) -> ModelType:
     """The row of a type that has one."""
     return ModelType(**table()["models"][model_type])
+
+
+def unknown_row(part: ModelConfig, interleaved: bool) -> ModelType:
+    """The row of a type that is not known: of each key, the name that the file has."""
+    names = {key: [_name_in(part, names) or names[0]] for key, names in table()["unknown"]["names"].items()}
+    # Where a file has the width of the part, it counts.
+    exact, width = _name_in(part, table()["rotary_dims"]), tuple(table()["unknown"]["width"])
+    return ModelType(interleaved, width=width, rotary_dim=exact, partial=True, names=names)
+
+
+def _name_in(part: ModelConfig, names: list[str]) -> str:
+    return next((name for name in names if part._json.get(name) is not None), "")
 
 
 class RopeMapping(NamedTuple):

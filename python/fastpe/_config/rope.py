@@ -13,12 +13,11 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from fastpe._arguments import flag, integer, shown
-from fastpe._config.file import Json, Path, path_text
+from fastpe._config.file import Json, Path, Value, first, not_read, path_text, read_number, read_size, wrong
 from fastpe._config.model import ModelConfig
 from fastpe._config.model_type import Found, ModelType
 from fastpe._config.refusals import other_models
 from fastpe._config.tables import table
-from fastpe._config.values import Value, first, not_read, read_number, read_size, wrong
 from fastpe._rotary.scaling import common_keys, is_known_type, largest_dim, lengths, read_base
 
 # Keys of the same meaning in every rope mapping.
@@ -74,11 +73,6 @@ class Entry(NamedTuple):
             defaults = {}
         name = next((name for name in names if name in defaults), [*names, key][0])
         return Value(defaults.get(name), self.part._at(name))
-
-    def written_name(self, key: str) -> str:
-        """What this config calls `key`."""
-        names = self.row.names_of(key) or [key]
-        return next((name for name in names if self.part._json.get(name) is not None), names[0])
 
     def number(self, key: str) -> Value:
         """A number of the rope mapping, or else of the config, or else of the row.
@@ -261,7 +255,7 @@ def _term(entry: Entry, term: str) -> Value:
     if not above or not below:
         return Value(None, size.path)
     if above % below and [size.found, below] != [entry.row.defaults.get(key) for key in (last, divisor)]:
-        found = f"is {size.found}, and {entry.written_name(divisor)} is {below}"
+        found = f"is {size.found}, and {heads.path[-1]} is {below}"
         raise wrong(size.path, found, "a multiple of the number of heads", "correct them, or give rotary_dim=")
     return Value(above // below, size.path)
 

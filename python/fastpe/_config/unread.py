@@ -15,12 +15,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from fastpe._arguments import shown
-from fastpe._config.file import Json, Path
+from fastpe._config.file import Json, Path, wrong
 from fastpe._config.layer_types import has_types
 from fastpe._config.model_type import Found
 from fastpe._config.rope import Rope
 from fastpe._config.tables import table
-from fastpe._config.values import wrong
 
 _longest_name = 200  # of a key that concerns rotation
 
@@ -52,16 +51,17 @@ def is_other_part(name: str, value: Json) -> bool:
 
 def refuse_unread(found: Found, given: Json, ropes: Sequence[Rope]) -> None:
     """Refuse the first key that was not read, unless it says what the others say, or its argument is given."""
-    part, model = found.part, found.row
-    read = (model.read_keys if model.source else _read_keys(ropes)) - {model.rotary_dim}
+    part, row, table_of = found.part, found.row, _keys()
+    read = row.read_keys - {row.rotary_dim}
     keys = [*_unread(part._json, read, part._path, has_types(part))]
-    if "rotary_dim" not in given and any(_divides(rope) for rope in ropes):
-        keys += [(part._at(key), part._json[key]) for key in part._json if key in _keys()["sizes"] - read]
+    # Other sizes count where the width of a head is a quotient of sizes.
+    widths = [[rope.entry.outer(term).found for term in rope.entry.row.width if " // " not in term] for rope in ropes]
+    if "rotary_dim" not in given and any(each.count(None) == len(each) for each in widths):
+        keys += [(part._at(key), part._json[key]) for key in part._json if key in table_of["sizes"] - read]
     for level in found.outer:
         # What a part of the config says again is that part's.
         also = {name: value for name, value in level._json.items() if part._json.get(name) != value}
         keys += _unread(also, frozenset({"max_period"}), level._path, True)
-    table_of = _keys()
     for path, value in keys:
         name = _lower(str(path[-1]))
         says_types = table_of["types"].fullmatch(name) is not None
@@ -69,8 +69,10 @@ def refuse_unread(found: Found, given: Json, ropes: Sequence[Rope]) -> None:
         argument = next((each for each, pattern in patterns if says_types or re.search(pattern, name)), "")
         if argument in given or (not argument and {"base", "scaling", "rotary_dim"} <= {*given}):
             continue
-        neutral = [None, *table_of["neutral"].get(name, []), *model.neutral.get(name, [])]
-        if any(_is_same(value, each) for each in (*neutral, *_same(argument, name, found, ropes))):
+        same = [None, *table_of["neutral"].get(name, []), *row.neutral.get(name, [])]
+        same += [each for rope in ropes for each in _same(argument, name, found, rope)]
+        # True is not 1.
+        if any(isinstance(value, bool) == isinstance(each, bool) and value == each for each in same):
             continue
         remedy = table_of["remedies"].get(name, table_of["remedies_of_arguments"][argument])
         if argument == "base" and re.search("swa|sliding|local|global", name):
@@ -105,52 +107,30 @@ def _says_types(name: str, value: Any) -> bool:
     return bool(isinstance(value, (list, tuple, Mapping)) or is_every_n_th or "pattern" in word)
 
 
-def _read_keys(ropes: Sequence[Rope]) -> frozenset[str]:
-    """What was read of a model whose type is not known: one name of each key."""
-    read = {"rope_scaling", "rope_parameters"}
-    for rope in ropes:
-        read |= {rope.entry.written_name(key) for key in rope.entry.row.names}
-        if rope.head_dim is not None and rope.entry.part._json.get("qk_rope_head_dim"):
-            read |= {"head_dim", "qk_rope_head_dim"}
-    return frozenset(read)
-
-
-def _divides(rope: Rope) -> bool:
-    """Whether the width of a head follows from other sizes."""
-    return not any(rope.entry.outer(term).found is not None for term in rope.entry.row.width if " // " not in term)
-
-
-def _same(argument: str, name: str, found: Found, ropes: Sequence[Rope]) -> list[Any]:
+def _same(argument: str, name: str, found: Found, rope: Rope) -> list[Any]:
     """What a key of this name says if it says what the others say."""
-    result: list[Any] = []
-    for rope in ropes:
-        if argument == "interleaved":
-            result.append(rope.interleaved != ("neox" in name or name == "rotate_half"))
-        elif argument == "base":
-            result.append(rope.base and rope.base.found)
-        elif argument == "scaling":
-            result += [1, False, 0, "", "none", "default", [], {}]
-            scaling = {key: value.found for key, value in rope.scaling.items()}
-            result += [scaling.get("factor")] if scaling.get("rope_type") == "linear" else []
-        elif name in ("mla", "use_mla"):
-            has_tail = "qk_rope_head_dim" in rope.entry.row.width[0]
-            result.append(has_tail and bool(found.row.source or found.part._json.get("qk_rope_head_dim")))
-        elif name in _keys()["sizes"]:
-            result += [rope.entry.outer(key).found for key in ("hidden_size", "num_attention_heads")]
-        elif argument == "rotary_dim":
-            result += [rope.width, rope.share, 0, *([] if _keys()["words"].search(name) else [rope.head_dim])]
     # TensorRT-LLM's word for the pairing
-    result += [f"rope_{'gptj' if rope.interleaved else 'gpt_neox'}" for rope in ropes]
-    count = found.part._json.get("num_hidden_layers")
-    if isinstance(count, int) and 0 < count < 1000 and name == "rope_scaling_layers":
-        result.append([*range(count)])
-    return result
+    always: list[Any] = [f"rope_{'gptj' if rope.interleaved else 'gpt_neox'}"]
+    if argument == "interleaved":
+        return [*always, rope.interleaved != ("neox" in name or name == "rotate_half")]
+    if argument == "base":
+        return [*always, rope.base and rope.base.found]
+    if name == "rope_scaling_layers":
+        count = found.part._json.get("num_hidden_layers")
+        always += [[*range(count)]] if isinstance(count, int) and 0 < count < 1000 else []
+    if argument == "scaling":
+        scaling = {key: value.found for key, value in rope.scaling.items()}
+        factor = [scaling.get("factor")] if scaling.get("rope_type") == "linear" else []
+        return [*always, 1, False, 0, "", "none", "default", [], {}, *factor]
+    if name in ("mla", "use_mla"):
+        has_tail = "qk_rope_head_dim" in rope.entry.row.width[0]
+        return [*always, has_tail and bool(found.row.source or found.part._json.get("qk_rope_head_dim"))]
+    if name in _keys()["sizes"]:
+        return [*always, *(rope.entry.outer(key).found for key in ("hidden_size", "num_attention_heads"))]
+    if argument == "rotary_dim":
+        return [*always, rope.width, rope.share, 0, *([] if _keys()["words"].search(name) else [rope.head_dim])]
+    return always
 
 
 def _lower(name: str) -> str:
     return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower()
-
-
-def _is_same(value: Any, other: Any) -> bool:
-    """Whether two values are equal; True is not 1."""
-    return isinstance(value, bool) == isinstance(other, bool) and bool(value == other)

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from fastpe._arguments import names_keywords
 from fastpe._arrays import ArrayLike, WritableArray
-from fastpe._config.file import Json
+from fastpe._config.file import Json, wrong
 from fastpe._config.model import ModelConfig, model_of
 from fastpe._errors import refused
 from fastpe._graph.arrays import Array, boundaries, delivered, integer_array, require_int32
@@ -89,9 +89,8 @@ def audio_inputs(
         left, of_clips = _convolved(chunks, chunk), _convolved(lengths, chunk)
         window = int(left.max(initial=0)) * (model.integer("n_window_infer") // chunk)
         if window < 1 and len(lengths):
-            found = f"is {model.value('n_window_infer')}"
-            expected = f"at least {chunk}, twice n_window"
-            raise refused(ValueError, model.place("n_window_infer"), found, expected)
+            given, path = model.value("n_window_infer")
+            raise wrong(path, f"is {given}", f"at least {chunk}, twice n_window")
         segments = [min(window, total - at) for total in of_clips.tolist() for at in range(0, total, window)]
         inputs |= {"padded_mask_after_cnn": _valid(left), "aftercnn_lens": of_clips}
     inputs["cu_seqlens"] = boundaries(segments)

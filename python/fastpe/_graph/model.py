@@ -8,7 +8,8 @@ import types
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from fastpe._arguments import integer, likely, model_guess, number, shown
+from fastpe._arguments import likely, model_guess, number, shown
+from fastpe._config.file import Value, path_text, read_size
 from fastpe._config.model import ModelConfig
 from fastpe._config.tables import graphs
 from fastpe._errors import refused
@@ -31,32 +32,25 @@ class Model(NamedTuple):
     defaults: Mapping[str, Any]  # of the part, in transformers
     tokens: Mapping[str, int] = types.MappingProxyType({})  # the ids that its class has by default
 
-    def value(self, key: str) -> Any:
+    def value(self, key: str) -> Value:
         """A value of the config, or the default of its class."""
         return self.part._keep(("value", self.name, key), lambda: self._value(key))
 
-    def _value(self, key: str) -> Any:
-        level, default = self._level(key)
+    def _value(self, key: str) -> Value:
+        beside = self.row.get("beside", {})  # the part
+        level, default = (self.config, beside[key]) if key in beside else (self.part, self.defaults[key])
         if key not in level._json and (near := likely(key, map(str, level._json))):
             raise refused(ValueError, "config", f"has the key {near!r}", f"{key!r}")
-        return level._json.get(key, default)
+        return level._value(key, default)
 
     def integer(self, key: str) -> int:
         """A number of the config, from 1."""
-        return integer(self.place(key), self.value(key), 1)
+        return read_size(self.value(key))
 
     def number(self, key: str) -> float:
         """A number of the config, above 0."""
-        return number(self.place(key), self.value(key), above_zero=True)
-
-    def place(self, key: str) -> str:
-        """What errors call a value: where the file has it."""
-        level, _ = self._level(key)
-        return level._place(key) if key in level._json else key
-
-    def _level(self, key: str) -> tuple[ModelConfig, Any]:
-        own = self.row.get("config", {})
-        return (self.config, own[key]) if key in own else (self.part, self.defaults[key])
+        value = self.value(key)
+        return number(path_text(value.path), value.found, above_zero=True)
 
 
 @functools.cache
@@ -75,28 +69,30 @@ def _inner(level: ModelConfig, key: str) -> ModelConfig:
 
 def encoder(kind: str, config: ModelConfig) -> Model:
     """The encoder of images ("vision") or of sound ("audio") in a config, or that it is."""
-    whole, key = [*config._to_text(must_end=False)], f"{kind}_config"
-    level = next((each for each in whole if each._json.get(key) is not None), config)
+    levels, key = [*config._to_text(must_end=False)], f"{kind}_config"
+    level = next((each for each in levels if each._json.get(key) is not None), config)
     part, known = _inner(level, key), _names(kind)
-    kinds = [name for each in (part, level, *whole) if (name := each.model_type)]
-    name = next((known[each] for each in kinds if each in known), None)
+    types_of = [name for each in (part, level, *levels) if (name := each.model_type)]
+    name = next((known[each] for each in types_of if each in known), None)
     if name is None:
-        found = f"has the model_type {shown(kinds[0])}" if kinds else "has no model_type"
+        found = f"has the model_type {shown(types_of[0])}" if types_of else "has no model_type"
         expected = f"a model whose {kind} inputs are known: {', '.join(dict.fromkeys(known.values()))}"
-        raise refused(ValueError, "config", found, expected, model_guess(kinds[0], [*known.values()]) if kinds else "")
+        remedy = model_guess(types_of[0], [*known.values()]) if types_of else ""
+        raise refused(ValueError, "config", found, expected, remedy)
     row = graphs()[name][kind]
     if part is config and part.model_type == name and row["config"] and row["config"].keys().isdisjoint(config._json):
         raise refused(ValueError, "config", f"has no {key}", remedy=f"pass the config.json of the model, or its {key}")
-    return Model(name, {**row, "config": {}}, level, part, row["config"])
+    return Model(name, row, level, part, row["config"])
 
 
 def text_model(config: ModelConfig) -> Model | None:
     """The model whose text stands among images, videos and audio, or of its text by itself; None for others."""
-    name = _names("text").get(config.model_type or "")
+    names = _names("text")
+    name = names.get(config.model_type or "")
     if name is None:
         return None
     # Ids of tokens are beside the innermost mapping of text, or in it if only that is given.
-    levels = [each for each in config._to_text(must_end=False) if _names("text").get(each.model_type or "") == name]
+    levels = [each for each in config._to_text(must_end=False) if names.get(each.model_type or "") == name]
     level = next((each for each in reversed(levels) if not is_text_alone(each)), config)
     row = graphs()[name]
     part = _inner(level, "vision_config")

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fastpe._arguments import integers, largest_position, shown
+from fastpe._config.file import wrong
 from fastpe._errors import refused
 from fastpe._graph.arrays import Array, grids_of, integer_array
 from fastpe._graph.canvas import Crop, number_canvas
@@ -328,9 +329,9 @@ class Canvas(Whole):
         return ids
 
     def _merge(self, model: Model) -> int:
-        mode = model.value(self.merge_name)
+        mode, path = model.value(self.merge_name)
         if mode not in _merges_of_modes:
-            raise refused(ValueError, model.place(self.merge_name), f"is {shown(mode)}", " or ".join(_merges_of_modes))
+            raise wrong(path, f"is {shown(mode)}", " or ".join(_merges_of_modes))
         return _merges_of_modes[mode]
 
     def _columns(self, given: Any) -> int:

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from fastpe._arguments import integers, names_keywords, shown
 from fastpe._arrays import ArrayLike, WritableArray
-from fastpe._config.file import Json
+from fastpe._config.file import Json, path_text, wrong
 from fastpe._config.model import ModelConfig, model_of
 from fastpe._errors import refused
 from fastpe._graph.arrays import Array, boundaries, delivered, grids_of, integer_array, require_int32
@@ -210,10 +210,10 @@ def _joined(arrays: list[Array], columns: int = 0) -> Array:
 
 
 def _pair(model: Model, key: str) -> tuple[int, int]:
-    value = model.value(key)
-    pair = integers(key, [value, value] if isinstance(value, int) else value, "(2, 2)")
+    value, path = model.value(key)
+    pair = integers(path_text(path), [value, value] if isinstance(value, int) else value, "(2, 2)")
     if len(pair) != 2 or min(pair) < 1:
-        raise refused(ValueError, key, f"is {shown(value)}", "two numbers of at least 1")
+        raise wrong(path, f"is {shown(value)}", "two numbers of at least 1")
     return pair
 
 
@@ -226,7 +226,7 @@ def _side(model: Model) -> int:
     if key == "num_position_embeddings":
         side = math.isqrt(value)
         if side * side != value:
-            raise refused(ValueError, key, f"is {value}", "the number of cells of a square")
+            raise wrong(model.value(key).path, f"is {value}", "the number of cells of a square")
         return side
     return value
 
@@ -237,13 +237,14 @@ def _window(model: Model, merge: int) -> int:
     if key == "window_kernel_size":
         height, width = _pair(model, key)
         if height != width:
-            raise refused(ValueError, key, f"is {(height, width)}", "a square")
+            raise wrong(model.value(key).path, f"is {(height, width)}", "a square")
         return height
     window = model.integer(key)
     if key == "window_size":  # in pixels
         window = window // merge // model.integer("patch_size")
     if window < 1:
-        raise refused(ValueError, key, f"is {model.value(key)}", "at least the side of a block of patches")
+        given, path = model.value(key)
+        raise wrong(path, f"is {given}", "at least the side of a block of patches")
     return window
 
 

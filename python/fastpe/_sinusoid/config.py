@@ -23,7 +23,7 @@ from typing import Any
 
 from fastpe._arguments import integer, number, shown
 from fastpe._config.model import ModelConfig, model_of
-from fastpe._config.refusals import refusal
+from fastpe._config.refusals import refusal, unmet
 from fastpe._config.tables import table
 from fastpe._errors import refused
 from fastpe._sinusoid.convention import Convention
@@ -40,35 +40,33 @@ def read_config(config: Source) -> tuple[int, Convention, int | None, float]:
     if part is None:
         raise refusal(levels[-1], "sinusoids")
     row, written = rows[part._known_type], part._json
-
-    def value(key: str) -> Any:
-        # Null counts, as in transformers.
-        return written.get(key, row["defaults"].get(key))
-
-    for key, allowed in row.get("requires", {}).items():
-        if value(key) not in allowed:
-            found = "this model's table is learned"
-            remedy = f"use fastpe.add_(x, table=table, {table()['learned'].get(part._known_type, 'offset=0')})"
-            if row.get("otherwise") == "none":
-                found, remedy = "this model adds no positions", f"write {json.dumps({key: allowed[0]})} if yours does"
-            raise refused(ValueError, part._place(key), f"is {shown(written.get(key))}: {found}", remedy=remedy)
+    values = {**row["defaults"], **written}  # null counts, as in transformers
+    if key := unmet(part, row.get("requires", {}), row["defaults"]):
+        found = "this model's table is learned"
+        remedy = f"use fastpe.add_(x, table=table, {table()['learned'].get(part._known_type, 'offset=0')})"
+        if row.get("otherwise") == "none":
+            found, remedy = (
+                "this model adds no positions",
+                f"write {json.dumps({key: row['requires'][key][0]})} if yours does",
+            )
+        raise refused(ValueError, part._place(key), f"is {shown(written.get(key))}: {found}", remedy=remedy)
     key = row["width"]
     other = {each["width"] for each in rows.values()} - {key, row.get("scale")}
-    if key not in written and (names := [name for name in written if name in other]):
-        found, remedy = f"is missing, and {names[0]} is not read in models of this type", f"write {key}"
-        raise refused(ValueError, part._place(key), found, remedy=remedy)
-    width = integer(part._place(key), value(key), 1)
-    changes: dict[str, Any] = {}
-    padding_idx = None
+    if key not in written and (name := next((name for name in written if name in other), "")):
+        found = f"is missing, and {name} is not read in models of this type"
+        raise refused(ValueError, part._place(key), found, remedy=f"write {key}")
+
+    def size(key: str, least: int = 1) -> int:
+        return integer(part._place(key), values.get(key), least)
+
+    width, padding_idx, scale = size(key), None, 1.0
+    changes: dict[str, Any] = {key: row[key] for key in ("first_position",) if key in row}
     if "padding" in row:
-        padding_idx = integer(part._place(row["padding"]), value(row["padding"]), 0)
+        padding_idx = size(row["padding"], 0)
         changes["first_position"] = padding_idx + 1
-    if "first_position" in row:
-        changes["first_position"] = row["first_position"]
     if "timescales" in row:
-        least, most = (number(part._place(key), value(key), above_zero=True) for key in row["timescales"])
+        least, most = (number(part._place(key), values.get(key), above_zero=True) for key in row["timescales"])
         changes |= {"freq_scale": least, "base": most / least}
-    scale = 1.0
-    if "scale" in row and ("scale_key" not in row or value(row["scale_key"])):
-        scale = math.sqrt(integer(part._place(row["scale"]), value(row["scale"]), 1))
+    if "scale" in row and ("scale_key" not in row or values.get(row["scale_key"])):
+        scale = math.sqrt(size(row["scale"]))
     return width, dataclasses.replace(conventions[row["convention"]], **changes), padding_idx, scale
