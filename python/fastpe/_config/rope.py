@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import types
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from fastpe._arguments import flag, integer, shown
@@ -221,15 +221,15 @@ def _base(entry: Entry) -> Value:
     else:
         is_outer = bool(row.layers) and any(name in part._json for name in names)
         if entry.is_nested and (row.nested or row.own_theta or is_outer) and key not in entry.mapping:
-            what = "is missing in the entry of these layers, and nothing else takes its place"
-            raise wrong((*entry.place, key), what, remedy="write it there, or give base=")
+            raise wrong(
+                (*entry.place, key), "is missing, and nothing takes its place", remedy="write it, or give base="
+            )
         found = entry.number(key)
     if found.found is None:
-        what = "is missing, and the default of this model_type is not known"
-        raise wrong(part._at(names[0]), what, remedy=f"give base={other_models(part._json)}")
+        remedy = f"give base={other_models(part._json)}"
+        raise wrong(part._at(names[0]), "is missing, and its default is not known", remedy=remedy)
     if read_number(found) == 0.0:
-        what = "is 0: the layers that are meant are not rotated"
-        raise wrong(found.path, what, remedy="leave their queries and keys as they are")
+        raise wrong(found.path, "is 0: nothing is rotated", remedy="leave queries and keys as they are")
     return Value(read_base(path_text(found.path), found.found), found.path)
 
 
@@ -271,7 +271,7 @@ def _width(entry: Entry, head: Value) -> tuple[int, float]:
         # The tail of a head is the width only in models that have one.
         terms = [term for term in row.width if term != "qk_rope_head_dim"] or [*row.width]
         missing, *others = [*row.names_of(terms[0]), *terms[1:]]
-        found = f"is missing, the width of a head{', and so are ' if others else ''}{', '.join(others)}"
+        found = f"is missing, the width of a head{', and so is ' * bool(others)}{' and '.join(others)}"
         remedy = f"give rotary_dim=, the number of columns that are rotated{other_models(part._json)}"
         raise wrong(part._at(missing), found, remedy=remedy)
     width, share = read_size(head, largest_dim), _share(entry)
@@ -328,15 +328,8 @@ def _scaling(entry: Entry, base: Value, width: int) -> dict[str, Value]:
         unset = [name for name in ("beta_fast", "beta_slow") if name in result and not result[name].found]
         usual = {name: Value(value, (*entry.place, name)) for name, value in row.yarn.items()}
         result = {**usual, **{name: value for name, value in result.items() if name not in unset}}
-    follows = {}
-    if rope_type in ("yarn", "llama3", "longrope"):
-        follows[_trained] = trained_length(entry)
-    if rope_type == "proportional":
-        follows[_partial] = _share(entry)
-    if (rope_type == "dynamic" and not mapping.get("alpha")) or (
-        rope_type in ("yarn", "longrope") and "factor" not in result
-    ):
-        follows[_longest] = first(entry.outer(_longest), entry.inner(_longest))
+    # Each type reads of these what it needs.
+    follows = {key: read(entry) for key, read in _following.get(str(rope_type), {}).items()}
     result |= {name: value for name, value in follows.items() if value.found is not None}
     if len(result) > 1 and not {"rope_type", "type"} & {*mapping}:
         del result["rope_type"]  # that reader says that it is missing
@@ -380,9 +373,12 @@ def _require_factors(entry: Entry, key: str) -> None:
 
 def trained_length(entry: Entry) -> Value:
     """The config's own key wins, but for models with types of layers, where it is ignored."""
-    has_own = entry.is_nested or entry.row.layers
-    inner, longest = entry.inner(_trained), first(entry.outer(_longest), entry.inner(_longest))
-    return first(inner, longest) if has_own else first(entry.outer(_trained), inner, longest)
+    outer = [] if entry.is_nested or entry.row.layers else [entry.outer(_trained)]
+    return first(*outer, entry.inner(_trained), _longest_length(entry))
+
+
+def _longest_length(entry: Entry) -> Value:
+    return first(entry.outer(_longest), entry.inner(_longest))
 
 
 def with_mscale(scaling: dict[str, Value], seq_len: int | None) -> dict[str, Value]:
@@ -392,3 +388,12 @@ def with_mscale(scaling: dict[str, Value], seq_len: int | None) -> dict[str, Val
         is_long = integer("seq_len", seq_len, 0) > read_size(scaling[_trained])
         result["attention_factor"] = scaling["long_mscale" if is_long else "short_mscale"]
     return result
+
+
+_following: dict[str, dict[str, Callable[[Entry], Value]]] = {
+    "dynamic": {_longest: _longest_length},
+    "llama3": {_trained: trained_length},
+    "longrope": {_trained: trained_length, _longest: _longest_length},
+    "proportional": {_partial: _share},
+    "yarn": {_trained: trained_length, _longest: _longest_length},
+}
