@@ -152,14 +152,18 @@ def leave_out(name: str, why: str, **others: Any) -> None:
             raise refused(ValueError, name, f"and {other} were both given", "one", f"{why}: leave {other} out")
 
 
-def dtype_of(dtype: Any, expected: str) -> np.dtype[Any]:
-    """NumPy's dtype of this name."""
+def dtype_of(dtype: Any, kinds: str) -> np.dtype[Any]:
+    """NumPy's dtype of this name, which is one of these kinds, "iu" or "iuf"."""
+    word = dtype if isinstance(dtype, str) else repr(dtype).rpartition(".")[2]  # as of torch.int32
+    named = np.dtype(word) if word in np.sctypeDict else np.dtype(object)
     try:
         result: np.dtype[Any] = np.dtype(dtype)
     except TypeError:
-        word = str(dtype).rpartition(".")[2]  # as of torch.int32
-        remedy = f"pass {word!r}" if word != dtype and word in np.sctypeDict else ""
-        raise refused(TypeError, "dtype", f"is {shown(dtype)}", expected, remedy) from None
+        result = np.dtype(object)
+    if result.kind not in kinds:
+        remedy = f"pass {named.name!r}" if named.kind in kinds else ""
+        expected = "integers or floats" if "f" in kinds else "integers"
+        raise refused(TypeError, "dtype", f"is {shown(dtype)}", expected, remedy)
     return result
 
 

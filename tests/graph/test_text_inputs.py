@@ -397,20 +397,25 @@ def test_refused(call: str, error: type[Exception], arguments: str) -> None:
 
 
 def test_a_dtype_of_another_library_is_named_as_numpy_names_it() -> None:
-    class Torch:
-        def __repr__(self) -> str:
-            return "torch.int32"
+    class Named:
+        def __init__(self, name: str) -> None:
+            self.name = name
 
-    calls: list[Any] = [
-        lambda dtype: fastpe.text_inputs({"model_type": "llama"}, [[5]], dtype=dtype)["position_ids"],
-        lambda dtype: fastpe.vision_inputs(
-            {"model_type": "qwen2_vl", "vision_config": {}}, grid_thw=[[1, 4, 4]], dtype=dtype
-        )["position_ids"],
-        lambda dtype: fastpe.rotary_layouts["flux"].positions(2, dtype=dtype),
+        def __repr__(self) -> str:
+            return f"torch.{self.name}"
+
+    vision = {"model_type": "qwen2_vl", "vision_config": {}}
+    calls: list[tuple[str, Any]] = [
+        ("float32", lambda dtype: fastpe.text_inputs({"model_type": "llama"}, [[5]], dtype=dtype)["position_ids"]),
+        ("float32", lambda dtype: fastpe.rotary_layouts["flux"].positions(2, dtype=dtype)),
+        ("", lambda dtype: fastpe.vision_inputs(vision, grid_thw=[[1, 4, 4]], dtype=dtype)["position_ids"]),
     ]
-    for call in calls:
-        with pytest.raises(TypeError, match=r"^dtype is 'no'"):
-            call("no")
-        with pytest.raises(TypeError, match="pass 'int32'") as raised:
-            call(Torch())
-        assert call(vars(raised.value)["_fields"]["remedy"].partition("'")[2][:-1]).dtype == np.int32
+    for taken, call in calls:
+        for dtype in ("no", complex, "bfloat16", Named("bfloat16"), Named("int32"), Named("float32")):
+            with pytest.raises(TypeError, match=r"^dtype is") as raised:
+                call(dtype)
+            remedy = vars(raised.value)["_fields"]["remedy"]
+            name = dtype.name if isinstance(dtype, Named) else ""
+            assert remedy == (f"pass '{name}'" if name in ("int32", taken) and name else "")
+            if remedy:
+                assert call(name).dtype == name

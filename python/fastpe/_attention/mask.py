@@ -278,7 +278,8 @@ def _empty(
     if target is None:
         return np.empty(shape, np.bool_), True, False
     if target.dtype != np.bool_:
-        raise refused(TypeError, "out", f"has dtype {target.dtype}", "bool", _remedy(target.dtype))
+        name = "bfloat16" if _is_bfloat16(target.dtype) else target.dtype
+        raise refused(TypeError, "out", f"has dtype {name}", "bool", _remedy(target.dtype))
     if target.shape != shape:
         raise refused(ValueError, "out", f"has shape {list(target.shape)}", f"exactly {list(shape)}")
     if not target.flags.writeable:

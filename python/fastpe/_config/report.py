@@ -174,7 +174,6 @@ class _Writer:
             self._not_known.append(f"{title}: a model_type of {part.model_type!r} rotates nothing; {rest}")
         elif name == "config" or known is not None:
             self._not_known.append(f"fastpe.RotaryEmbedding.from_config({name}): {refusal(part, 'rotation')}")
-            return
         if name == "config":
             self._ids(title)
 
@@ -309,7 +308,7 @@ class _Writer:
             given = _run(call, self.config, {"input_ids": np.zeros((1, 2), np.int64)})
         except (TypeError, ValueError) as error:
             if "takes no position ids" not in str(error):
-                self._not_known.append(f"{title}, position ids: {error}")
+                self._not_known.append(f"{call}: {error}")
             return
         ids = given["position_ids"]
         if ids.ndim == 2:
@@ -349,7 +348,7 @@ class _Writer:
                 )
                 boundaries = [name for name in inputs if re.fullmatch("cu_.*seqlens", name)]
                 if len(boundaries) == 2 and "pixel_shuffle_index" not in inputs:  # as Qwen2.5-VL has it
-                    says = "layers have patches in windows: x[order] and position_ids[order]; merged[back] is in order again"
+                    says = "layers take x[order] and position_ids[order], in windows; merged[back] has the order of patches again"
                     self._add(title, "order", says, *_window_order)
                 if "cu_seqlens" in boundaries:
                     self._encoder_masks(part, title, boundaries)

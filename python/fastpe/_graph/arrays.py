@@ -69,9 +69,7 @@ def delivered(
     inputs: dict[str, Any], dtype: npt.DTypeLike | None, out: Mapping[str, WritableArray] | None
 ) -> dict[str, Any]:
     """The inputs in a dtype of integers, and in the arrays of a mapping: all is checked before any is written."""
-    wanted = None if dtype is None else dtype_of(dtype, "integers")
-    if wanted is not None and wanted.kind not in "iu":
-        raise refused(TypeError, "dtype", f"is {wanted}", "integers", "it is that of arrays of integers")
+    wanted = None if dtype is None else dtype_of(dtype, "iu")
     targets: dict[str, Array] = {}
     for name, given in (out or {}).items():
         if not isinstance(inputs.get(name), np.ndarray):

@@ -70,7 +70,7 @@ def stored(ids: Array, dtype: npt.DTypeLike | None, out: Any) -> Array:
     """The ids in a dtype of a graph, or in `out`: integers exactly, and fractions rounded once where it has fractions."""
     if out is None and dtype is None:
         return ids
-    name, wanted, target = "dtype", dtype_of(dtype, "integers or floats"), ids
+    name, wanted, target = "dtype", dtype_of(dtype, "iuf"), ids
     if out is not None:
         target = _core.array(out, "out", in_place=True)
         if not target.flags.writeable:
