@@ -62,9 +62,9 @@ Object array_to_read(PyObject* object, const char* name);
 Object bools_from(PyObject* object, const char* name);
 
 // An array of numbers, from any array-like: such inputs are only read, so a conversion changes nothing for the caller.
-// Of native byte order and, if asked for, contiguous where it has several axes.
-enum class Order { any, contiguous };
-Object numbers_from(PyObject* object, const char* name, Numbers numbers, Order order = Order::any);
+// Of native byte order and, if asked for, without gaps where it has several axes.
+enum class Gaps { allowed, removed };
+Object numbers_from(PyObject* object, const char* name, Numbers numbers, Gaps gaps = Gaps::allowed);
 
 // An argument `dtype`, where it is given; a TypeError for those that fastpe does not write.
 std::optional<DType> dtype_argument(PyObject* object);

@@ -229,12 +229,12 @@ Object bools_from(PyObject* object, const char* name) {
   Object array = array_to_read(object, name);
   const char kind = facts_of(parts_of(array.ptr()).descr).kind;
   if (kind != 'i' && kind != 'u') return array;
-  array = numbers_from(array.ptr(), name, Numbers::integers, Order::contiguous);
+  array = numbers_from(array.ptr(), name, Numbers::integers, Gaps::removed);
   require_zeros_and_ones(view_of(array.ptr(), name));
   return cast(array.ptr(), DType::boolean);
 }
 
-Object numbers_from(PyObject* object, const char* name, Numbers numbers, Order order) {
+Object numbers_from(PyObject* object, const char* name, Numbers numbers, Gaps gaps) {
   Object array = array_to_read(object, name);
   const auto is_empty = [](PyObject* of) {
     const ssize_t* const shape = parts_of(of).dimensions;
@@ -250,7 +250,7 @@ Object numbers_from(PyObject* object, const char* name, Numbers numbers, Order o
   }
   const bool is_contiguous =
       axes_of(array.ptr()) <= 1 || (parts_of(array.ptr()).flags & Numpy::NPY_ARRAY_C_CONTIGUOUS_) != 0;
-  if (order == Order::any || is_contiguous) return array;
+  if (gaps == Gaps::allowed || is_contiguous) return array;
   return converted(array.ptr(), Numpy::NPY_ARRAY_C_CONTIGUOUS_);
 }
 

@@ -12,32 +12,31 @@ constexpr std::int64_t bytes_worth_releasing_the_gil = 64 * 1024;
 
 }  // namespace
 
-void PythonCall::fill(Request& request, const Arguments& a, Order order) {
-  PlacementArguments& placement = request.placement;
-  if (is_given(a.cu_seqlens)) numbers(placement.cu_seqlens, a.cu_seqlens, "cu_seqlens", Numbers::integers);
+void PythonCall::fill(Request& request, const Arguments& a, Gaps gaps) {
+  if (is_given(a.cu_seqlens)) numbers(request.cu_seqlens, a.cu_seqlens, "cu_seqlens", Numbers::integers);
   if (is_given(a.offset)) {
-    placement.offset = integer_argument(a.offset);
-    if (!placement.offset) {
+    request.offset = integer_argument(a.offset);
+    if (!request.offset) {
       if (PyFloat_Check(a.offset) || PyBool_Check(a.offset)) {
         const std::string fractional = joined({"pass positions=", str_of(a.offset), " + np.arange(L) for L rows"});
         refuse_type("offset", {"is ", repr_of(a.offset)}, {"an int or an int array"},
                     {PyFloat_Check(a.offset) ? fractional : ""});
       }
-      numbers(placement.offsets, a.offset, "offset", Numbers::integers);
+      numbers(request.offsets, a.offset, "offset", Numbers::integers);
     }
   }
   if (is_given(a.positions)) {
-    numbers(placement.positions, a.positions, "positions", Numbers::integers_or_floats, order);
+    numbers(request.positions, a.positions, "positions", Numbers::integers_or_floats, gaps);
   }
-  if (is_given(a.valid)) keep(placement.valid, bools_from(a.valid, "valid"), "valid");
-  if (is_given(a.lengths)) numbers(placement.lengths, a.lengths, "lengths", Numbers::integers);
+  if (is_given(a.valid)) keep(request.valid, bools_from(a.valid, "valid"), "valid");
+  if (is_given(a.lengths)) numbers(request.lengths, a.lengths, "lengths", Numbers::integers);
   request.max_threads = threads_argument(a.num_threads);
 }
 
 void PythonCall::fill_written(Request& request, Arguments a) {
-  request.placement.count = position_count(a.positions);
-  if (request.placement.count) a.positions = nullptr;
-  fill(request, a, Order::contiguous);
+  request.count = position_count(a.positions);
+  if (request.count) a.positions = nullptr;
+  fill(request, a, Gaps::removed);
 }
 
 PyObject* PythonCall::returned(PyObject* given) {

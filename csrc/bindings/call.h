@@ -43,11 +43,11 @@ class PythonCall : public FrontEnd {
   void to_read_if_given(ArrayView& view, PyObject* object, const char* name) {
     if (is_given(object)) to_read(view, object, name);
   }
-  void numbers(ArrayView& view, PyObject* object, const char* name, Numbers numbers, Order order = Order::any) {
-    keep(view, numbers_from(object, name, numbers, order), name);
+  void numbers(ArrayView& view, PyObject* object, const char* name, Numbers numbers, Gaps gaps = Gaps::allowed) {
+    keep(view, numbers_from(object, name, numbers, gaps), name);
   }
-  // What every call has. `order` is that of positions.
-  void fill(Request& request, const Arguments& a, Order order = Order::any);
+  // What every call has. `gaps` are those of positions.
+  void fill(Request& request, const Arguments& a, Gaps gaps = Gaps::allowed);
   // Of calls that only write rows: `positions` is how many there are, or an array of any shape.
   void fill_written(Request& request, Arguments a);
 

@@ -37,14 +37,14 @@ PyObject* add(Encoding& self, const Arguments& a) {
   return call.returned(is_in_place ? a.x : a.out);
 }
 
-// Of an x that holds the encoding's columns from first_column on.
+// Of an x that holds the encoding's columns from first_column on. A method has a body of its own: see Method.
 PyObject* add_columns(Encoding& self, const Arguments& a) { return add<false>(self, a); }
 
 PyObject* embed(Encoding& self, const Arguments& a) {
   PythonCall call;
   EmbedRequest request;
   call.to_read(request.table, a.table, "table");
-  call.numbers(request.ids, a.ids, "ids", Numbers::integers, Order::contiguous);
+  call.numbers(request.ids, a.ids, "ids", Numbers::integers, Gaps::removed);
   call.to_read_if_given(request.position_table, a.position_table, "position_table");
   call.to_write_if_given(request.out, a.out);
   call.fill(request, a);

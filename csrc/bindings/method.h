@@ -77,7 +77,8 @@ inline PyObject& bound_of<PyObject>(PyObject* module) {
   return *module;
 }
 
-// What is called: PyObject* body(Bound&, const Arguments&). A function has the module, a PyObject&, in place of Bound.
+// What is called: PyObject* body(Bound&, const Arguments&), which belongs to one name. A function has the module, a
+// PyObject&, in place of Bound.
 template <auto body>
 struct Method;
 template <class Bound, PyObject* (*body)(Bound&, const Arguments&)>

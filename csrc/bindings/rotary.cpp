@@ -81,7 +81,7 @@ class RotateCall : public PythonCall {
 template <bool is_in_place, bool is_shift>
 PyObject* rotate(RotaryEmbedding& self, const Arguments& a) {
   RotateCall call(a, is_in_place);
-  ArrayView& positions = call.request.placement.positions;  // of keys that are moved, how far
+  ArrayView& positions = call.request.positions;  // of keys that are moved, how far
   auto one_distance = is_shift ? position_argument(a.by, "by") : std::nullopt;
   if (one_distance) {
     positions = contiguous_view(reinterpret_cast<char*>(&*one_distance), "by", DType::int64, nullptr, 0, nullptr);

@@ -139,17 +139,16 @@ ArrayView Views::of(const fastpe_const_array* array, const char* name) {
   return view;
 }
 
-PlacementArguments Views::rows(const fastpe_rows* rows) {
-  PlacementArguments a;
-  if (rows == nullptr) return a;
+void Views::fill(Request& request, const fastpe_rows* rows, int32_t num_threads) {
+  request.max_threads = max_threads_of(num_threads);
+  if (rows == nullptr) return;
   require_zeros("fastpe_rows", rows->reserved);
-  if (rows->offset != 0) a.offset = rows->offset;
-  a.offsets = of(rows->offsets, "offsets");
-  a.positions = of(rows->positions, "positions");
-  a.valid = of(rows->valid, "valid");
-  a.lengths = of(rows->lengths, "lengths");
-  a.cu_seqlens = of(rows->cu_seqlens, "cu_seqlens");
-  return a;
+  if (rows->offset != 0) request.offset = rows->offset;
+  request.offsets = of(rows->offsets, "offsets");
+  request.positions = of(rows->positions, "positions");
+  request.valid = of(rows->valid, "valid");
+  request.lengths = of(rows->lengths, "lengths");
+  request.cu_seqlens = of(rows->cu_seqlens, "cu_seqlens");
 }
 
 int max_threads_of(int32_t num_threads) {

@@ -70,7 +70,8 @@ class Views {
   // Refuses what describes no memory. If `array` is null, the view is not given.
   ArrayView of(const fastpe_const_array* array, const char* name);
   ArrayView of(const fastpe_array* array, const char* name);
-  PlacementArguments rows(const fastpe_rows* rows);
+  // What every call has.
+  void fill(Request& request, const fastpe_rows* rows, int32_t num_threads);
 
  private:
   static constexpr int most_arrays = 2 * FASTPE_MAX_ROTATED + 7;  // a rotation's, its tables, and those of fastpe_rows

@@ -46,10 +46,9 @@ void add_either_way(const Encoding* encoding, const fastpe_const_array* table, c
   request.out = views.of(out, "out");
   request.is_in_place = out == nullptr;
   request.table = views.of(table, "table");
-  request.placement = views.rows(rows);
+  views.fill(request, rows, num_threads);
   request.factors = {scale, alpha};
   request.seq_axis = seq_axis;
-  request.max_threads = max_threads_of(num_threads);
   CFrontEnd front_end;
   add(encoding, request, front_end);
 }
@@ -85,9 +84,8 @@ fastpe_status fastpe_encode(const fastpe_encoding* encoding, const fastpe_array*
     Views views;
     EncodeRequest request;
     request.out = views.of(&required(out, "out"), "out");
-    request.placement = views.rows(rows);
-    request.placement.are_those_of_out = true;
-    request.max_threads = max_threads_of(num_threads);
+    views.fill(request, rows, num_threads);
+    request.are_those_of_out = true;
     CFrontEnd front_end;
     encode(required(encoding, "encoding"), request, front_end);
   });

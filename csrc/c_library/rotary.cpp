@@ -107,9 +107,9 @@ struct RotateArguments {
   int32_t inverse, num_threads;
 };
 
-class RotatedViews {
- public:
-  explicit RotatedViews(const RotateArguments& a) : arguments_(a) {
+// The request of a rotation, and what it refers to.
+struct RotateCall {
+  explicit RotateCall(const RotateArguments& a) {
     constexpr const char* names[][2] = {{"x[0]", "out[0]"}, {"x[1]", "out[1]"}, {"x[2]", "out[2]"}, {"x[3]", "out[3]"},
                                         {"x[4]", "out[4]"}, {"x[5]", "out[5]"}, {"x[6]", "out[6]"}, {"x[7]", "out[7]"}};
     static_assert(std::size(names) == FASTPE_MAX_ROTATED);
@@ -119,31 +119,22 @@ class RotatedViews {
     }
     if (a.inverse != 0 && a.inverse != 1) refuse_value("inverse", {"is ", a.inverse}, {"0 or 1"});
     for (int i = 0; i < a.count; ++i) {
-      x_[i] = views.of(&a.x[i], names[i][0]);
-      if (a.out != nullptr) out_[i] = views.of(&a.out[i], names[i][1]);
+      x[i] = views.of(&a.x[i], names[i][0]);
+      if (a.out != nullptr) out[i] = views.of(&a.out[i], names[i][1]);
     }
+    const auto count = static_cast<std::size_t>(a.count);
+    request.is_in_place = a.out == nullptr;
+    request.arrays = {x, count};
+    request.outs = {out, request.is_in_place ? 0 : count};
+    request.seq_axis = a.seq_axis;
+    request.is_inverse = a.inverse == 1;
+    views.fill(request, a.rows, a.num_threads);
   }
-  RotatedViews(const RotatedViews&) = delete;
-
-  RotateRequest request(const PlacementArguments& placement) const {
-    const auto count = static_cast<std::size_t>(arguments_.count);
-    RotateRequest request{};
-    request.is_in_place = arguments_.out == nullptr;
-    request.arrays = {x_, count};
-    request.outs = {out_, request.is_in_place ? 0 : count};
-    request.placement = placement;
-    request.seq_axis = arguments_.seq_axis;
-    request.is_inverse = arguments_.inverse == 1;
-    request.max_threads = max_threads_of(arguments_.num_threads);
-    return request;
-  }
-  RotateRequest request() { return request(views.rows(arguments_.rows)); }
+  RotateCall(const RotateCall&) = delete;
 
   Views views;
-
- private:
-  RotateArguments arguments_;
-  ArrayView x_[FASTPE_MAX_ROTATED], out_[FASTPE_MAX_ROTATED];
+  ArrayView x[FASTPE_MAX_ROTATED], out[FASTPE_MAX_ROTATED];
+  RotateRequest request{};
 };
 
 }  // namespace
@@ -202,9 +193,8 @@ fastpe_status fastpe_tables(const fastpe_rotary* rotary, int32_t form, const fas
     }
     request.out[0] = views.of(&required(first, "first"), "first");
     request.out[1] = views.of(second, "second");
-    request.placement = views.rows(rows);
-    request.placement.are_those_of_out = true;
-    request.max_threads = max_threads_of(num_threads);
+    views.fill(request, rows, num_threads);
+    request.are_those_of_out = true;
     CFrontEnd front_end;
     write_tables(self, request, front_end);
   });
@@ -213,9 +203,9 @@ fastpe_status fastpe_tables(const fastpe_rotary* rotary, int32_t form, const fas
 fastpe_status fastpe_rotate(const fastpe_rotary* rotary, const fastpe_array* x, const fastpe_array* out, int32_t count,
                             int32_t seq_axis, const fastpe_rows* rows, int32_t inverse, int32_t num_threads) {
   return status_of([&] {
-    RotatedViews arrays({x, out, count, seq_axis, rows, inverse, num_threads});
+    const RotateCall call({x, out, count, seq_axis, rows, inverse, num_threads});
     CFrontEnd front_end;
-    rotate(required(rotary, "rotary").embedding, arrays.request(), front_end);
+    rotate(required(rotary, "rotary").embedding, call.request, front_end);
   });
 }
 
@@ -223,16 +213,15 @@ fastpe_status fastpe_shift(const fastpe_rotary* rotary, const fastpe_array* x, c
                            int32_t seq_axis, const fastpe_const_array* by, const fastpe_rows* rows,
                            int32_t num_threads) {
   return status_of([&] {
-    RotatedViews arrays({x, out, count, seq_axis, rows, 0, num_threads});
-    PlacementArguments placement = arrays.views.rows(rows);
-    if (placement.offset) refuse_value("offset", {"was given"}, {"0: `by` says how far keys move"});
-    for (const ArrayView* const each : {&placement.offsets, &placement.positions, &placement.cu_seqlens}) {
+    RotateCall call({x, out, count, seq_axis, rows, 0, num_threads});
+    RotateRequest& request = call.request;
+    if (request.offset) refuse_value("offset", {"was given"}, {"0: `by` says how far keys move"});
+    for (const ArrayView* const each : {&request.offsets, &request.positions, &request.cu_seqlens}) {
       if (each->is_given()) refuse_value(each->name, {"was given"}, {"NULL: `by` says how far keys move"});
     }
-    placement.positions = arrays.views.of(&required(by, "by"), "by");
-    CFrontEnd front_end;
-    RotateRequest request = arrays.request(placement);
+    request.positions = call.views.of(&required(by, "by"), "by");
     request.is_shift = true;
+    CFrontEnd front_end;
     rotate(required(rotary, "rotary").embedding, request, front_end);
   });
 }
@@ -241,11 +230,11 @@ fastpe_status fastpe_rotate_by_tables(const fastpe_const_array* cos, const fastp
                                       int64_t head_dim, const fastpe_array* x, const fastpe_array* out, int32_t count,
                                       int32_t seq_axis, const fastpe_rows* rows, int32_t inverse, int32_t num_threads) {
   return status_of([&] {
-    RotatedViews arrays({x, out, count, seq_axis, rows, inverse, num_threads});
+    RotateCall call({x, out, count, seq_axis, rows, inverse, num_threads});
     if (head_dim < 0) refuse_value("head_dim", {"is ", head_dim}, {"1 or more, or 0 for as many as the tables rotate"});
     CFrontEnd front_end;
-    rotate_by_tables({arrays.views.of(&required(cos, "cos"), "cos"), arrays.views.of(&required(sin, "sin"), "sin"),
+    rotate_by_tables({call.views.of(&required(cos, "cos"), "cos"), call.views.of(&required(sin, "sin"), "sin"),
                       is_interleaved(pairing), head_dim},
-                     arrays.request(), front_end);
+                     call.request, front_end);
   });
 }

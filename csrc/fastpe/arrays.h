@@ -17,7 +17,7 @@ constexpr int max_item_axes = 8;
 
 // Objects one after the other that somebody else owns.
 template <class T>
-struct Slice {
+struct View {
   const T* items = nullptr;
   std::size_t count = 0;
 

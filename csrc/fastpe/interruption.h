@@ -20,7 +20,17 @@ class Interruption {
     if (requested()) is_seen_.store(true, std::memory_order_relaxed);
     return is_seen();
   }
+  // The same, once in `elements_at_once` elements of arrays that are read from end to end, which take some
+  // milliseconds.
+  bool poll_after(std::int64_t elements) {
+    passed_ += elements;
+    if (passed_ < elements_at_once) return false;
+    passed_ = 0;
+    return poll();
+  }
   bool is_seen() const { return is_seen_.load(std::memory_order_relaxed); }
+
+  static constexpr std::int64_t elements_at_once = 1 << 20;
 
  protected:
   ~Interruption() = default;
@@ -29,33 +39,14 @@ class Interruption {
  private:
   static constexpr auto interval = std::chrono::milliseconds(50);
   std::atomic<bool> is_seen_{false};
+  std::int64_t passed_ = 0;
   inline static thread_local std::chrono::steady_clock::time_point last_asked_{};  // in any call of this thread
 };
 
 struct Interrupted {};
 
-inline void throw_if_interrupted(Interruption* interruption) {
-  if (interruption != nullptr && interruption->poll()) throw Interrupted{};
+inline void throw_if_interrupted(Interruption* interruption, std::int64_t elements = Interruption::elements_at_once) {
+  if (interruption != nullptr && interruption->poll_after(elements)) throw Interrupted{};
 }
-
-// Checks for an interruption once in `elements_at_once` elements of an array that is read from end to end. They take
-// some milliseconds.
-class Poller {
- public:
-  static constexpr std::int64_t elements_at_once = 1 << 20;
-
-  explicit Poller(Interruption* interruption) : interruption_(interruption) {}
-
-  void pass(std::int64_t elements) {
-    passed_ += elements;
-    if (passed_ < elements_at_once) return;
-    passed_ = 0;
-    throw_if_interrupted(interruption_);
-  }
-
- private:
-  Interruption* interruption_;
-  std::int64_t passed_ = 0;
-};
 
 }  // namespace fastpe

@@ -3,7 +3,7 @@
 
 namespace fastpe {
 
-std::int64_t Positions::sequence_of(std::int64_t l) const {
+std::int64_t Placement::sequence_of(std::int64_t l) const {
   std::int64_t low = 0, high = sequence_count;
   while (high - low > 1) {
     const std::int64_t middle = low + (high - low) / 2;
@@ -57,27 +57,27 @@ void Spans::extend_span_of_values(std::int64_t next, std::int64_t step) {
 }
 
 void Spans::make_span_of_sequence(std::int64_t l) {
-  const NumbersView& starts = positions_.sequence_starts;
+  const NumbersView& starts = placement_.sequence_starts;
   const std::int64_t end = runs_.rows().end();
   std::int64_t start = l, stop = end;
   if (sequence_ < 0) {
-    sequence_ = positions_.sequence_of(l);
+    sequence_ = placement_.sequence_of(l);
     // The clamp holds even if another thread changes the array after it was checked.
     start = std::clamp<std::int64_t>(starts.integer_at(0, sequence_), 0, l);
   } else {
     ++sequence_;
   }
-  for (; sequence_ + 1 < positions_.sequence_count; ++sequence_) {
+  for (; sequence_ + 1 < placement_.sequence_count; ++sequence_) {
     const std::int64_t next = starts.integer_at(0, sequence_ + 1);
     if (next <= l) continue;
     stop = std::min(end, next);
     break;
   }
-  span_ = {l, stop - l, number_of(positions_.first_at(sequence_) + (l - start))};
+  span_ = {l, stop - l, number_of(placement_.first_at(sequence_) + (l - start))};
 }
 
 void Spans::make_span(std::int64_t l) {
-  const Positions& p = positions_;
+  const Placement& p = placement_;
   const std::int64_t count = runs_.rows().end() - l;
   if (!p.values.is_given()) {
     const std::int64_t rows_before = p.count_valid_only ? valid_before_ : l;

@@ -15,12 +15,32 @@ constexpr std::int64_t max_position = std::int64_t{1} << 53;
 inline constexpr const char* position_limit = "magnitude at most 2**53";
 inline constexpr const char* why_limited = "beyond it not every integer has a float64 of its own";
 
-// Row (row, l) is at
+// Which rows are valid: by a mask, by lengths, or all of them. Nobody looks at the positions of the others, which an
+// operation leaves, copies or makes zero.
+struct Validity {
+  const char* valid = nullptr;  // bytes; not 0: valid
+  std::int64_t valid_batch_row_stride_bytes = 0, valid_seq_stride_bytes = 0;
+  NumbersView lengths;  // per row: how many are valid
+
+  bool are_all_valid() const { return valid == nullptr && !lengths.is_given(); }
+  bool differs_in_batch() const { return valid_batch_row_stride_bytes != 0 || lengths.row_stride_bytes != 0; }
+  // These only for a mask.
+  bool has(std::int64_t row, std::int64_t l) const {
+    return valid[row * valid_batch_row_stride_bytes + l * valid_seq_stride_bytes] != 0;
+  }
+  std::int64_t count_before(std::int64_t row, std::int64_t l) const {
+    std::int64_t count = 0;
+    for (std::int64_t i = 0; i < l; ++i) count += has(row, i) ? 1 : 0;
+    return count;
+  }
+};
+
+// Where rows are, and which are valid. Row (row, l) is at
 //   first + offsets[row] + l                               by default,
 //   first + offsets[row] + valid rows before l             when only valid rows count,
 //   first + offsets[sequence] + l - its sequence's start   in a packed batch,
 //   values[row, l]                                         when explicit, or its coordinates if there are several.
-struct Positions {
+struct Placement {
   std::int64_t first = 0;             // with the offset, where it is one for all
   NumbersView offsets;                // per row, or per sequence in a packed batch
   const char* offset_name = nullptr;  // of either; null where neither was given
@@ -34,6 +54,7 @@ struct Positions {
   std::int64_t sequence_count = 0;
   bool count_valid_only = false;
   bool is_batch_sequence = false;  // the rows of the sequence are those of a batch, each the first of its own
+  Validity validity;
 
   // Whether all batch rows are known to have the same positions: not where valid rows are counted, even by one mask.
   bool are_shared() const { return !values_per_batch_row && !offsets.is_given() && !count_valid_only; }
@@ -56,39 +77,14 @@ struct Positions {
   bool may_revisit() const { return values.is_given() || offsets.is_given(); }
 };
 
-// Which rows are valid: by a mask, by lengths, or all of them. Nobody looks at the positions of the others, which an
-// operation leaves, copies or makes zero.
-struct Validity {
-  const char* valid = nullptr;  // bytes; not 0: valid
-  std::int64_t valid_batch_row_stride_bytes = 0, valid_seq_stride_bytes = 0;
-  NumbersView lengths;  // per row: how many are valid
-
-  bool are_all_valid() const { return valid == nullptr && !lengths.is_given(); }
-  bool differs_in_batch() const { return valid_batch_row_stride_bytes != 0 || lengths.row_stride_bytes != 0; }
-  // These only for a mask.
-  bool has(std::int64_t row, std::int64_t l) const {
-    return valid[row * valid_batch_row_stride_bytes + l * valid_seq_stride_bytes] != 0;
-  }
-  std::int64_t count_before(std::int64_t row, std::int64_t l) const {
-    std::int64_t count = 0;
-    for (std::int64_t i = 0; i < l; ++i) count += has(row, i) ? 1 : 0;
-    return count;
-  }
-};
-
-struct Placement {
-  Positions positions;
-  Validity validity;
-};
-
-// Goes over rows [begin, end) in runs: of rows that are valid in any of these batch rows, and of those that are not.
+// Goes over rows in runs: of rows that are valid in any of these batch rows, and of those that are not.
 class ValidRuns {
  public:
-  ValidRuns(const Validity& validity, const Range& batch_rows, std::int64_t begin, std::int64_t end)
+  ValidRuns(const Validity& validity, const Range& batch_rows, const Range& rows)
       : validity_(validity),
         batch_rows_(batch_rows),
-        end_(end),
-        rows_{begin, 0},
+        end_(rows.end()),
+        rows_{rows.first, 0},
         are_all_valid_(validity.are_all_valid()) {
     if (!are_all_valid_) start();
   }
@@ -127,7 +123,7 @@ struct Span {
   std::int64_t count;
   Number position;  // of the first row; its first coordinate where there are several
   enum class Step { ascending, descending, none } step = Step::ascending;
-  Slice<Number> coordinates = {};  // of a row that has several; valid until the next span
+  View<Number> coordinates = {};  // of a row that has several; valid until the next span
 
   bool is_one_position() const { return step == Step::none; }
   // Only for integer positions.
@@ -135,20 +131,19 @@ struct Span {
   std::int64_t highest() const { return step == Step::ascending ? position.integer + (count - 1) : position.integer; }
 };
 
-// Goes over rows [begin, end) of batch rows that share their positions, in spans: of what is valid in any of them, and
+// Goes over rows of batch rows that share their positions, in spans: of what is valid in any of them, and
 // of the rest, where only `l` and `count` say something.
 class Spans {
  public:
-  // Before `begin`, valid_before rows are valid, if only these count.
-  Spans(const Placement& placement, const Range& batch_rows, std::int64_t begin, std::int64_t end,
-        std::int64_t valid_before)
-      : positions_(placement.positions),
+  // Before the first one, valid_before rows are valid, if only these count.
+  Spans(const Placement& placement, const Range& batch_rows, const Range& rows, std::int64_t valid_before)
+      : placement_(placement),
         batch_row_(batch_rows.first),
-        values_(positions_.values),
+        values_(placement.values),
         valid_before_(valid_before),
-        runs_(placement.validity, batch_rows, begin, end),
-        span_{begin, 0, {}, Span::Step::none} {
-    if (positions_.values_per_batch_row) values_.data += batch_row_ * values_.row_stride_bytes;
+        runs_(placement.validity, batch_rows, rows),
+        span_{rows.first, 0, {}, Span::Step::none} {
+    if (placement_.values_per_batch_row) values_.data += batch_row_ * values_.row_stride_bytes;
   }
 
   // Goes on to the next span; false behind the last one.
@@ -159,9 +154,9 @@ class Spans {
       span_ = {l, runs_.rows().count, {}, Span::Step::none};
       return true;
     }
-    if (positions_.has_value_of_each_row()) {
+    if (placement_.has_value_of_each_row()) {
       make_span_of_values(l);
-    } else if (positions_.sequence_starts.is_given()) {
+    } else if (placement_.sequence_starts.is_given()) {
       make_span_of_sequence(l);
     } else {
       make_span(l);
@@ -178,7 +173,7 @@ class Spans {
   void make_span(std::int64_t l);
   void make_span_of_sequence(std::int64_t l);
   void make_span_of_values(std::int64_t l) {
-    const Number value = values_.at(0, l), position = positions_.position_of(value);
+    const Number value = values_.at(0, l), position = placement_.position_of(value);
     span_.l = l;
     span_.count = 1;
     span_.position = position;
@@ -190,7 +185,7 @@ class Spans {
   }
   void extend_span_of_values(std::int64_t next, std::int64_t step);
 
-  const Positions& positions_;
+  const Placement& placement_;
   std::int64_t batch_row_;
   NumbersView values_;  // of this batch row
   std::int64_t valid_before_;

@@ -59,15 +59,15 @@ inline Rows rows_view(void* data, DType dtype, std::int64_t seq_len, std::int64_
   return view;
 }
 
-inline Positions positions_from(std::int64_t first) {
-  Positions positions;
-  positions.first = first;
-  return positions;
+inline Placement placement_from(std::int64_t first) {
+  Placement placement;
+  placement.first = first;
+  return placement;
 }
 
-inline void run_at(const Encoding& embedding, const Operation& operation, const Positions& positions, int threads = 1) {
+inline void run_at(const Encoding& embedding, const Operation& operation, const Placement& placement, int threads = 1) {
   const Sinusoids source(embedding, 0);
-  run({source, operation, Placement{positions, {}}, threads}, nullptr);
+  run({source, operation, placement, threads}, nullptr);
 }
 
 template <class T>
@@ -75,7 +75,7 @@ std::vector<T> encode(const Encoding& embedding, DType dtype, std::int64_t first
                       int threads = 1) {
   const std::int64_t columns = embedding.encoder.spec().d_model;
   std::vector<T> out(static_cast<std::size_t>(seq_len * columns));
-  run_at(embedding, Write(rows_view(out.data(), dtype, seq_len, columns), false), positions_from(first_position),
+  run_at(embedding, Write(rows_view(out.data(), dtype, seq_len, columns), false), placement_from(first_position),
          threads);
   return out;
 }

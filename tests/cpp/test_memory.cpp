@@ -148,7 +148,7 @@ void every_call(std::int64_t lanes) {
   const auto check_fences = [&](const Operation& operation, bool bypasses_cache, const Encoding& embedding) {
     for (const int threads : {1, 2}) {
       stores.all = 0;
-      run_at(embedding, operation, positions_from(5), threads);
+      run_at(embedding, operation, placement_from(5), threads);
       CHECK_EQUAL(stores.all > 0, bypasses_cache && lanes >= 8);
       CHECK_EQUAL(stores.unfenced_threads, 0);
     }

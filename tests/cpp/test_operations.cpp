@@ -78,14 +78,14 @@ void check_parts(const int* order, const int* out_order, const Make& make, const
                                DType::float32,
                                {l, count},
                                {0, columns}};
-            const Workspace workspace{{false, has_offsets}, 1, scratch};
+            const Access access{false, has_offsets};
             Array source = x;
             apart = out;
             in_place = x;
             make(source.rows(), apart.rows(),
-                 [&](const Operation& operation) { operation.apply(tile, {begin, end - begin}, workspace); });
+                 [&](const Operation& operation) { operation.apply(tile, {begin, end - begin}, access, scratch); });
             make(in_place.rows(), in_place.rows(),
-                 [&](const Operation& operation) { operation.apply(tile, {begin, end - begin}, workspace); });
+                 [&](const Operation& operation) { operation.apply(tile, {begin, end - begin}, access, scratch); });
             CHECK(apart.numbers == model.numbers);
             CHECK(in_place.numbers == model_in_place.numbers);
           }

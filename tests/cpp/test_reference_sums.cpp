@@ -51,7 +51,7 @@ void store_embeddings(std::vector<char>& out, DType dtype) {
   }
 }
 
-void write_tables(const Encoding& embedding, const std::string& form, const Rows& all, const Positions& positions,
+void write_tables(const Encoding& embedding, const std::string& form, const Rows& all, const Placement& placement,
                   int threads) {
   const TableForm& found = *std::find_if(std::begin(table_forms), std::end(table_forms),
                                          [&](const TableForm& each) { return form == each.name; });
@@ -59,7 +59,7 @@ void write_tables(const Encoding& embedding, const std::string& form, const Rows
   const std::int64_t columns = found.columns_per_pair * pairs;
   const Rows first = testing::rows_view(all.data, all.dtype, all.seq_len, columns);
   const Rows second = testing::rows_view(all.data + first.bytes(), all.dtype, all.seq_len, columns);
-  testing::run_at(embedding, Write({first, second}, found, pairs, false), positions, threads);
+  testing::run_at(embedding, Write({first, second}, found, pairs, false), placement, threads);
 }
 
 std::string sum_of(const Line& line, int threads) {
@@ -75,28 +75,27 @@ std::string sum_of(const Line& line, int threads) {
   const std::int64_t columns = is_angles ? pairs : is_doubled ? 2 * line.d_model : line.d_model;
   std::vector<char> out(static_cast<std::size_t>(line.rows * columns * element_bytes(dtype)));
   const Rows view = testing::rows_view(out.data(), dtype, line.rows, columns);
-  Positions positions = testing::positions_from(line.first);
+  Placement placement = testing::placement_from(line.first);
   std::vector<double> fractions(static_cast<std::size_t>(line.rows));
   if (operation == "fractional") {
     for (std::size_t i = 0; i < fractions.size(); ++i) {
       fractions[i] = static_cast<double>(line.first) + 0.375 * static_cast<double>(i);
     }
-    positions.values = {reinterpret_cast<const char*>(fractions.data()), DType::float64, 0, sizeof(double)};
+    placement.values = {reinterpret_cast<const char*>(fractions.data()), DType::float64, 0, sizeof(double)};
   }
   if (operation == "add" || operation == "rotation") store_embeddings(out, dtype);
   if (operation == "add") {
-    testing::run_at(embedding, Add(read_only(view), view, 1, {1.25, 0.75}, false), positions, threads);
+    testing::run_at(embedding, Add(read_only(view), view, 1, {1.25, 0.75}, false), placement, threads);
   } else if (operation == "rotation") {
     const Pairing pairing{pairs, line.convention == "interleaved", false, {{0, pairs}}};
     const ReadWrite array = heads_of(read_only(view), view);
-    testing::run_at(embedding, Rotate({&array, 1}, 1, pairing, false), positions, threads);
+    testing::run_at(embedding, Rotate({&array, 1}, 1, pairing, false), placement, threads);
   } else if (is_angles) {
-    run({AngleRows(embedding.encoder, FrequencyCoordinates{}), Write(view, false), Placement{positions, {}}, threads},
-        nullptr);
+    run({AngleRows(embedding.encoder, FrequencyCoordinates{}), Write(view, false), placement, threads}, nullptr);
   } else if (is_rotary) {
-    write_tables(embedding, line.convention, view, positions, threads);
+    write_tables(embedding, line.convention, view, placement, threads);
   } else {
-    testing::run_at(embedding, Write(view, false), positions, threads);
+    testing::run_at(embedding, Write(view, false), placement, threads);
   }
   return sum_of_elements(std::move(out), dtype);
 }

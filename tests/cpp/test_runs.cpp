@@ -29,7 +29,7 @@ float number_at(double position, std::int64_t column) {
 
 class NumberedRows final : public Source {
  public:
-  NumberedRows(PositionRange range_, BlockShape blocks_, std::int64_t kept) : Source(range_, blocks_), kept_(kept) {
+  NumberedRows(const SourceShape& shape_, std::int64_t kept) : Source(shape_), kept_(kept) {
     for (std::int64_t position = 0; position < kept; ++position) {
       for (std::int64_t c = 0; c < real_columns; ++c) rows_.push_back(number_at(static_cast<double>(position), c));
     }
@@ -64,7 +64,7 @@ class AddToZeros final : public Operation {
   float* row(std::int64_t item, std::int64_t l) const {
     return sums.data() + (item * shape_.seq_len + l) * real_columns;
   }
-  void apply(const Tile& tile, const Range& items, const Workspace&) const override {
+  void apply(const Tile& tile, const Range& items, const Access&, char*) const override {
     for (std::int64_t item = items.first; item < items.end(); ++item) {
       for (std::int64_t l = tile.rows.first; l < tile.rows.end(); ++l) {
         for (std::int64_t c = 0; c < tile.columns.count; ++c) {
@@ -118,8 +118,7 @@ struct Rows {
   }
 
   Placement placement() const {
-    Placement result;
-    Positions& p = result.positions;
+    Placement p;
     p.first = first;
     p.offset_name = values.empty() ? "offset" : nullptr;
     if (!values.empty()) {
@@ -136,9 +135,9 @@ struct Rows {
     p.sequence_starts = each(starts, 0, 8);
     p.sequence_count = starts.empty() ? 0 : static_cast<std::int64_t>(starts.size()) - 1;
     p.count_valid_only = !mask.empty() && values.empty();
-    result.validity.lengths = each(lengths, 8, 0);
-    if (!mask.empty()) result.validity = {mask.data(), seq_len, 1, {}};
-    return result;
+    p.validity.lengths = each(lengths, 8, 0);
+    if (!mask.empty()) p.validity = {mask.data(), seq_len, 1, {}};
+    return p;
   }
 };
 
@@ -168,9 +167,9 @@ void check_run(const Source& source, const OperationShape& shape, const Rows& ro
     for (std::int64_t l = 0; l < shape.seq_len; ++l) {
       const std::optional<double> position = rows.position(item / shape.items_per_batch_row, l);
       if (position) {
-        is_wrong = is_wrong || *position < static_cast<double>(source.range.lowest) ||
-                   *position > static_cast<double>(source.range.highest) ||
-                   (*position != std::floor(*position) && !source.range.has_fractions);
+        is_wrong = is_wrong || *position < static_cast<double>(source.shape.lowest) ||
+                   *position > static_cast<double>(source.shape.highest) ||
+                   (*position != std::floor(*position) && !source.shape.has_fractions);
         lowest = std::min(lowest, *position);
         highest = std::max(highest, *position);
       }
@@ -238,9 +237,11 @@ void all_small_shapes() {
   constexpr std::int64_t much = std::int64_t{1} << 40;
   OperationShape shape;
   shape.columns = real_columns;
-  for (const BlockShape blocks : {BlockShape{}, BlockShape{3, 2, -1}}) {
+  constexpr SourceShape single_rows{-max_position, max_position, true},
+      blocks{-max_position, max_position, true, 3, 2, -1};
+  for (const SourceShape& of_source : {single_rows, blocks}) {
     for (const std::int64_t kept : {0, 9}) {
-      const NumberedRows source({-max_position, max_position, true}, blocks, kept);
+      const NumberedRows source(of_source, kept);
       for (const std::int64_t batch_rows : {0, 1, 2, 3, 19}) {
         for (std::int64_t seq_len = 0; seq_len <= 7; ++seq_len) {
           const std::vector<Rows> all = placements(batch_rows, seq_len);
@@ -273,7 +274,7 @@ void all_small_positions() {
   shape.seq_len = seq_len;
   shape.columns = real_columns;
   shape.bytes_written = 1;
-  const NumberedRows table({0, 3, false}, {}, 4), range({0, 3, false}, {3, 2, -1}, 0);
+  const NumberedRows table({0, 3, false}, 4), made({0, 3, false, 3, 2, -1}, 0);
   for (unsigned code = 0; code < 1U << (3 * seq_len); ++code) {
     Rows rows{2, seq_len, {}};
     for (unsigned l = 0; l < seq_len; ++l) rows.values.push_back(static_cast<int>(code >> (3 * l) & 7) - 2);
@@ -281,7 +282,7 @@ void all_small_positions() {
       rows.mask.clear();
       for (unsigned i = 0; i < 2 * seq_len; ++i) rows.mask.push_back((bits ^ code % 16 * (i / 4)) >> i % 4 & 1);
       shape.reads_items = bits % 3 != 0;
-      check_run(code % 2 == 0 ? table : range, shape, rows, 1);
+      check_run(code % 2 == 0 ? table : made, shape, rows, 1);
     }
   }
   for (std::int64_t offset = -2; offset <= 5; ++offset) {

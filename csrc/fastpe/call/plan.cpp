@@ -20,42 +20,39 @@ constexpr std::int64_t most_tile_bytes = 192 * 1024;
 // The part of a tile that stays in L1 while it is combined with items that come from memory.
 constexpr std::int64_t segment_bytes_from_memory = 12 * 1024;
 
-void plan_segments(const OperationShape& shape, const BlockShape& blocks, Plan& plan) {
+void plan_segments(const OperationShape& shape, const SourceShape& source, Plan& plan) {
   const std::int64_t tile_row_bytes = whole_cache_lines(shape.columns_at_once() * element_bytes(shape.tile_dtype));
   const std::int64_t segment_bytes = plan.access.prefetch ? segment_bytes_from_memory : l1_cache_bytes() / 8 * 3;
   const bool is_transposed = shape.order == Order::columns;
   plan.segment_rows = is_transposed ? transposed_rows : std::max<std::int64_t>(1, segment_bytes / tile_row_bytes);
   if (plan.strategy == Strategy::make_in_tile) {
     plan.tile_row_stride_bytes = tile_row_bytes;
-    const std::int64_t most_rows = is_transposed ? transposed_rows : blocks.at_once * blocks.rows;
+    const std::int64_t most_rows = is_transposed ? transposed_rows : source.blocks_at_once * source.block_rows;
     plan.tile_rows = std::clamp<std::int64_t>(most_tile_bytes / tile_row_bytes, 1, most_rows);
   }
 }
 
-WorkUnits work_of(const Call& call, const Plan& plan) {
-  const OperationShape& shape = call.operation.shape();
+void plan_work(const OperationShape& shape, std::int64_t block_rows, Plan& plan) {
   const std::int64_t row_bytes = shape.row_bytes_at_once();
-  const std::int64_t block_rows = call.source.blocks.rows;
   const std::int64_t unit_rows = shape.order != Order::apart
                                      ? std::max<std::int64_t>(2 * block_rows, unit_bytes / row_bytes)
                                      : std::max<std::int64_t>(1, strided_unit_bytes / row_bytes);
-  WorkUnits work;  // of short sequences that share their positions, each is a slice
+  // Of short sequences that share their positions, each is a slice.
   if (!plan.all_items_share_positions) {
-    work.slice_items = shape.items_per_batch_row;
+    plan.slice_items = shape.items_per_batch_row;
   } else if (shape.seq_len >= block_rows * plan.threads) {
     // Items of which one block of rows is far more than a unit are done in slices, each of which makes its own tiles.
     const std::int64_t unit_items = std::max<std::int64_t>(1, unit_rows / block_rows);
-    work.slice_items = shape.items() > 8 * unit_items ? unit_items : shape.items();
+    plan.slice_items = shape.items() > 8 * unit_items ? unit_items : shape.items();
   }
-  work.columns_at_once = shape.columns_at_once();
-  work.parts = (shape.columns + work.columns_at_once - 1) / work.columns_at_once;
-  work.rows_of_part = (shape.items() + work.slice_items - 1) / work.slice_items * shape.seq_len;
-  work.rows_at_once = std::max<std::int64_t>(1, unit_rows / work.slice_items);
+  plan.part_columns = shape.columns_at_once();
+  plan.parts = (shape.columns + plan.part_columns - 1) / plan.part_columns;
+  plan.part_rows = (shape.items() + plan.slice_items - 1) / plan.slice_items * shape.seq_len;
+  plan.unit_rows = std::max<std::int64_t>(1, unit_rows / plan.slice_items);
   if (shape.order == Order::columns) {  // as many rows as are transposed at once, or a thread's part of them
-    const std::int64_t of_one_thread = (work.parts * work.rows_of_part + plan.threads - 1) / plan.threads;
-    work.rows_at_once = std::max(work.rows_at_once, std::min(transposed_rows, of_one_thread));
+    const std::int64_t of_one_thread = (plan.parts * plan.part_rows + plan.threads - 1) / plan.threads;
+    plan.unit_rows = std::max(plan.unit_rows, std::min(transposed_rows, of_one_thread));
   }
-  return work;
 }
 
 }  // namespace
@@ -63,7 +60,7 @@ WorkUnits work_of(const Call& call, const Plan& plan) {
 Plan make_plan(const Call& call, const PositionBounds& bounds) {
   const OperationShape& shape = call.operation.shape();
   Plan plan;
-  plan.all_items_share_positions = shape.reads_items && shape.items() > 1 && call.placement.positions.are_shared();
+  plan.all_items_share_positions = shape.reads_items && shape.items() > 1 && call.placement.are_shared();
   plan.threads = threads_for(shape.bytes_written * (shape.reads_items ? 2 : 1), call.max_threads);
   plan.access.non_temporal = shape.may_be_non_temporal && shape.order == Order::rows &&
                              shape.bytes_written > streaming_threshold_bytes() &&
@@ -76,22 +73,23 @@ Plan make_plan(const Call& call, const PositionBounds& bounds) {
   const bool fits_in_l2 = 2 * shape.bytes_written <= plan.threads * l2_cache_bytes();
   const bool is_near = fits_in_l2 || (is_last_level_cache_near() && shape.bytes_written <= streaming_threshold_bytes());
   plan.strategy = shape.targets > 0 && has_one_item_per_tile ? Strategy::make_in_target : Strategy::make_in_tile;
-  // A source whose blocks are single rows is always asked: a LearnedTable has rows, and cannot make any.
-  const bool has_single_row_blocks = call.source.blocks.rows == 1;
+  // A source of single rows is always asked: a LearnedTable has rows, and cannot make any; of several coordinates, the
+  // rows of each are kept.
+  const bool has_single_row_blocks = call.source.shape.block_rows == 1;
   plan.wants_rows = has_single_row_blocks || plan.strategy == Strategy::make_in_tile || has_short_spans || is_near;
   if (plan.wants_rows) plan.rows_found = call.source.kept_rows(shape.tile_dtype, bounds);
   if (plan.rows_found.data != nullptr) plan.strategy = Strategy::read_rows;
 
   if (plan.strategy == Strategy::make_in_tile || shape.items() > 1 || plan.access.prefetch) {
-    plan_segments(shape, call.source.blocks, plan);
+    plan_segments(shape, call.source.shape, plan);
   }
   if (plan.strategy != Strategy::read_rows) {
     plan.tile_offset_bytes =
-        whole_cache_lines(call.source.scratch_bytes(shape.tile_dtype, call.placement.positions.may_revisit()));
+        whole_cache_lines(call.source.scratch_bytes(shape.tile_dtype, call.placement.may_revisit()));
   }
   plan.operation_offset_bytes = plan.tile_offset_bytes + plan.tile_rows * plan.tile_row_stride_bytes;
   plan.scratch_bytes = plan.operation_offset_bytes + whole_cache_lines(shape.scratch_bytes);
-  plan.work = work_of(call, plan);
+  plan_work(shape, call.source.shape.block_rows, plan);
   return plan;
 }
 

@@ -24,32 +24,31 @@ class Executor {
         operation_(call.operation),
         source_scratch_(scratch),
         tile_(scratch + plan.tile_offset_bytes),
-        workspace_{plan.access, plan.segment_rows, scratch + plan.operation_offset_bytes} {
+        operation_scratch_(scratch + plan.operation_offset_bytes) {
     // The plan is one for this call.
     assert((plan.strategy == Strategy::read_rows) == (plan.rows_found.data != nullptr));
     assert(plan.strategy != Strategy::make_in_target || operation_.shape().targets > 0);
     assert(plan.strategy != Strategy::make_in_tile || plan.tile_rows > 0);
-    assert(plan.work.rows_of_part * plan.work.slice_items >= operation_.shape().items() * operation_.shape().seq_len);
+    assert(plan.part_rows * plan.slice_items >= operation_.shape().items() * operation_.shape().seq_len);
     if (plan.strategy != Strategy::read_rows) {
-      call.source.start(source_scratch_, operation_.shape().tile_dtype, call.placement.positions.may_revisit());
+      call.source.start(source_scratch_, operation_.shape().tile_dtype, call.placement.may_revisit());
     }
   }
 
-  // Does rows [begin, end), as WorkUnits counts them.
+  // Does rows [begin, end), as the plan counts them.
   void execute(std::int64_t begin, std::int64_t end) {
-    const WorkUnits& work = plan_.work;
     const OperationShape& shape = operation_.shape();
     while (begin < end) {
-      const std::int64_t part = work.parts == 1 ? 0 : begin / work.rows_of_part;
-      columns_.first = part * work.columns_at_once;
-      columns_.count = std::min(work.columns_at_once, shape.columns - columns_.first);
-      const std::int64_t first = begin - part * work.rows_of_part;
-      const std::int64_t rows = std::min(end - begin, work.rows_of_part - first);
+      const std::int64_t part = plan_.parts == 1 ? 0 : begin / plan_.part_rows;
+      columns_.first = part * plan_.part_columns;
+      columns_.count = std::min(plan_.part_columns, shape.columns - columns_.first);
+      const std::int64_t first = begin - part * plan_.part_rows;
+      const std::int64_t rows = std::min(end - begin, plan_.part_rows - first);
       const std::int64_t l = first % shape.seq_len, count = std::min(rows, shape.seq_len - l);
       // Whole slices are done together.
       const std::int64_t slices = l == 0 && rows > shape.seq_len ? rows / shape.seq_len : 1;
-      const std::int64_t first_item = first / shape.seq_len * work.slice_items;
-      execute_items({first_item, std::min(shape.items() - first_item, slices * work.slice_items)}, {l, count});
+      const std::int64_t first_item = first / shape.seq_len * plan_.slice_items;
+      execute_items({first_item, std::min(shape.items() - first_item, slices * plan_.slice_items)}, {l, count});
       begin += slices * count;
     }
   }
@@ -58,13 +57,14 @@ class Executor {
   void execute_items(const Range& all, const Range& rows) {
     const Placement& placement = call_.placement;
     const std::int64_t items_per_batch_row = operation_.shape().items_per_batch_row;
-    for (std::int64_t first = all.first; first < all.end();) {
-      const std::int64_t row = first / items_per_batch_row;
-      const std::int64_t last = plan_.all_items_share_positions ? (all.end() - 1) / items_per_batch_row : row;
-      const Range items{first, std::min(all.end(), (last + 1) * items_per_batch_row) - first};
+    for (Range items{all.first, 0}; items.end() < all.end();) {
+      items.first = items.end();
+      const std::int64_t batch_row = items.first / items_per_batch_row;
+      const std::int64_t last = plan_.all_items_share_positions ? (all.end() - 1) / items_per_batch_row : batch_row;
+      items.count = std::min(all.end(), (last + 1) * items_per_batch_row) - items.first;
       const std::int64_t valid_before =
-          placement.positions.count_valid_only ? placement.validity.count_before(row, rows.first) : 0;
-      Spans spans(placement, {row, last + 1 - row}, rows.first, rows.end(), valid_before);
+          placement.count_valid_only ? placement.validity.count_before(batch_row, rows.first) : 0;
+      Spans spans(placement, {batch_row, last + 1 - batch_row}, rows, valid_before);
       while (spans.next()) {
         const Span& span = spans.span();
         if (!spans.is_valid() || !exists(span)) {
@@ -78,17 +78,17 @@ class Executor {
         }
       }
       apply_waiting(items);
-      first = items.end();
     }
   }
 
   // Every span does, unless another thread has changed positions, offsets or lengths since they were checked: results
   // are then undefined, but nothing outside the arrays is read.
   bool exists(const Span& span) const {
-    if (plan_.strategy != Strategy::read_rows) return call_.source.range.has(span);
+    if (plan_.strategy != Strategy::read_rows) return call_.source.shape.has(span);
     return span.position.is_integer() && 0 <= span.lowest() && span.highest() < plan_.rows_found.rows;
   }
 
+  // A long span may be done before those that wait: rows do not depend on each other.
   void read_span(const Range& items, const Span& span) {
     const TableView& kept = plan_.rows_found;
     const int step = span.is_one_position() ? 0 : span.step == Span::Step::descending ? -1 : 1;
@@ -162,7 +162,7 @@ class Executor {
     }
     const std::int64_t lowest = is_one_position ? 0 : span.lowest();
     for (std::int64_t done = 0; done < span.count;) {
-      const std::int64_t at_once = call_.source.blocks.rows_together(lowest + done);
+      const std::int64_t at_once = call_.source.shape.rows_together(lowest + done);
       const std::int64_t count = std::min({span.count - done, plan_.tile_rows, at_once});
       const std::int64_t i = is_descending ? span.count - done - count : done;
       const Number first = is_one_position ? span.position : number_of(lowest + done + (is_descending ? count - 1 : 0));
@@ -174,24 +174,28 @@ class Executor {
 
   void apply(const Tile& tile, const Range& items) {
     const bool is_valid_for_all = !plan_.all_items_share_positions || !call_.placement.validity.differs_in_batch();
-    if (items.count == 1 && is_valid_for_all) return operation_.apply(tile, items, workspace_);
+    if (items.count == 1 && is_valid_for_all && !plan_.access.prefetch) return apply_to_all(tile, items);
     // Segments have one size: a short one would end before the next one is prefetched.
     const std::int64_t count = tile.rows.count, segment_rows = plan_.segment_rows;
     const std::int64_t segments = (count + segment_rows - 1) / segment_rows;
     for (std::int64_t segment = 0; segment < segments; ++segment) {
       const std::int64_t begin = count * segment / segments, end = count * (segment + 1) / segments;
       const Tile part = tile.part({tile.rows.first + begin, end - begin});
-      is_valid_for_all ? operation_.apply(part, items, workspace_) : apply_where_valid(part, items);
+      is_valid_for_all ? apply_to_all(part, items) : apply_where_valid(part, items);
     }
+  }
+
+  void apply_to_all(const Tile& tile, const Range& items) const {
+    operation_.apply(tile, items, plan_.access, operation_scratch_);
   }
 
   void apply_where_valid(const Tile& tile, const Range& items) {
     const std::int64_t items_per_batch_row = operation_.shape().items_per_batch_row;
     for (std::int64_t item = items.first; item < items.end(); ++item) {
       const Range one{item, 1};
-      ValidRuns runs(call_.placement.validity, {item / items_per_batch_row, 1}, tile.rows.first, tile.rows.end());
+      ValidRuns runs(call_.placement.validity, {item / items_per_batch_row, 1}, tile.rows);
       while (runs.next()) {
-        runs.are_valid() ? operation_.apply(tile.part(runs.rows()), one, workspace_) : write_invalid(one, runs.rows());
+        runs.are_valid() ? apply_to_all(tile.part(runs.rows()), one) : write_invalid(one, runs.rows());
       }
     }
   }
@@ -203,7 +207,7 @@ class Executor {
   const Operation& operation_;
   char* const source_scratch_;
   char* const tile_;
-  const Workspace workspace_;
+  char* const operation_scratch_;
   Range columns_;
 
   // Rows of short spans, and made rows, wait until the operation can take many at once: offsets of rows that the source
@@ -229,8 +233,8 @@ void run(const Call& call, Interruption* interruption) {
   const bool is_scratch_small = scratch_bytes <= static_cast<std::int64_t>(sizeof few_bytes);
   if (!is_scratch_small) more_bytes = AlignedBuffer<char>::uninitialized(scratch_bytes);
   char* const scratch = is_scratch_small ? few_bytes : more_bytes.data();
-  const bool completed = parallel_for(plan.work.parts * plan.work.rows_of_part, plan.work.rows_at_once, plan.threads,
-                                      interruption, [&](std::int64_t begin, std::int64_t end, int thread) {
+  const bool completed = parallel_for(plan.parts * plan.part_rows, plan.unit_rows, plan.threads, interruption,
+                                      [&](std::int64_t begin, std::int64_t end, int thread) {
                                         Executor(call, plan, scratch + thread * plan.scratch_bytes).execute(begin, end);
                                         if (plan.access.non_temporal) active_kernels().store_fence();
                                       });

@@ -16,7 +16,7 @@ struct Origin {
   std::string found;
 };
 
-Origin origin_of(const Positions& p, std::int64_t row, const Span& span, std::int64_t l) {
+Origin origin_of(const Placement& p, std::int64_t row, const Span& span, std::int64_t l) {
   if (p.is_batch_sequence) std::swap(row, l);
   if (p.values.is_given() && p.offset_name == nullptr)
     return {p.values_name, joined({place_of(p.value_axes, row, l), " is "})};
@@ -26,76 +26,75 @@ Origin origin_of(const Positions& p, std::int64_t row, const Span& span, std::in
   return {p.offset_name, joined({place, place.empty() ? "" : " ", "makes the position of row ", l, " "})};
 }
 
-[[noreturn]] void refuse_position(const PositionRange& range, const Number& position, const Origin& origin) {
-  if (range.has_fractions) {
+[[noreturn]] void refuse_position(const SourceShape& source, const Number& position, const Origin& origin) {
+  if (source.has_fractions) {
     refuse_value(origin.argument, {origin.found, position}, {"a finite position of ", position_limit}, {why_limited});
   }
   refuse(ErrorKind::index, origin.argument, {origin.found, position},
-         {"an integer from 0 to ", range.highest, ", the last row of the table"},
+         {"an integer from 0 to ", source.highest, ", the last row of the table"},
          {"pass positions that the table has, or a longer table"});
 }
 
-// Throws an Error about the first row of a span, or its first coordinate, that is out of the range.
-void require_positions(const PositionRange& range, const Positions& p, std::int64_t row, const Span& span) {
-  if (range.has(span)) return;
+// Throws an Error about the first row of a span, or its first coordinate, that is out of the source.
+void require_positions(const SourceShape& source, const Placement& p, std::int64_t row, const Span& span) {
+  if (source.has(span)) return;
   for (const Number& coordinate : span.coordinates) {
-    if (range.has(coordinate)) continue;
+    if (source.has(coordinate)) continue;
     const std::string place =
         p.is_batch_sequence ? place_of(p.value_axes, span.l, row) : place_of(p.value_axes, row, span.l);
     const auto i = &coordinate - span.coordinates.begin();
-    refuse_position(range, coordinate, {p.values_name, joined({place, "[", i, "] is "})});
+    refuse_position(source, coordinate, {p.values_name, joined({place, "[", i, "] is "})});
   }
   const auto refuse_row = [&](std::int64_t i, const Number& position) {
-    refuse_position(range, position, origin_of(p, row, span, span.l + i));
+    refuse_position(source, position, origin_of(p, row, span, span.l + i));
   };
-  if (!range.has(span.position)) refuse_row(0, span.position);
-  if (span.lowest() < range.lowest) {
-    refuse_row(span.position.integer - range.lowest + 1, number_of(range.lowest - 1));
+  if (!source.has(span.position)) refuse_row(0, span.position);
+  if (span.lowest() < source.lowest) {
+    refuse_row(span.position.integer - source.lowest + 1, number_of(source.lowest - 1));
   }
-  refuse_row(range.highest - span.position.integer + 1, number_of(range.highest + 1));
+  refuse_row(source.highest - span.position.integer + 1, number_of(source.highest + 1));
 }
 
 // Calls on_span(row, span) for every span of the call, once for batch rows that share their positions.
 template <class OnSpan>
-void for_each_span_of(const Call& call, Poller& poller, const OnSpan& on_span) {
+void for_each_span_of(const Call& call, Interruption* interruption, const OnSpan& on_span) {
   const OperationShape& shape = call.operation.shape();
   const Placement& placement = call.placement;
-  const bool are_shared = placement.positions.are_shared();
+  const bool are_shared = placement.are_shared();
   const bool reads_batch = are_shared && placement.validity.differs_in_batch();
   const std::int64_t elements_per_row = reads_batch ? shape.batch_rows + 1 : 1;
-  std::int64_t rows_at_once = std::max<std::int64_t>(1, Poller::elements_at_once / elements_per_row);
-  if (!placement.positions.values.is_given() && placement.validity.valid == nullptr) {  // no row is looked at
+  std::int64_t rows_at_once = std::max<std::int64_t>(1, Interruption::elements_at_once / elements_per_row);
+  if (!placement.values.is_given() && placement.validity.valid == nullptr) {  // no row is looked at
     rows_at_once = std::max<std::int64_t>(1, shape.seq_len);
   }
   for (std::int64_t row = 0; row < (are_shared ? 1 : shape.batch_rows); ++row) {
-    const Range rows{row, are_shared ? shape.batch_rows : 1};
+    const Range batch_rows{row, are_shared ? shape.batch_rows : 1};
     std::int64_t valid_before = 0;
     for (std::int64_t begin = 0; begin < shape.seq_len; begin += rows_at_once) {
       const std::int64_t end = std::min(begin + rows_at_once, shape.seq_len);
-      Spans spans(placement, rows, begin, end, valid_before);
+      Spans spans(placement, batch_rows, {begin, end - begin}, valid_before);
       while (spans.next()) {
         if (spans.is_valid()) on_span(row, spans.span());
       }
       valid_before = spans.valid_before();
-      poller.pass((end - begin) * elements_per_row);
+      throw_if_interrupted(interruption, (end - begin) * elements_per_row);
     }
   }
 }
 
-PositionBounds check_positions(const Call& call, Poller& poller) {
+PositionBounds check_positions(const Call& call, Interruption* interruption) {
   PositionBounds bounds;
-  for_each_span_of(call, poller, [&](std::int64_t, const Span& span) { bounds.add(span); });
-  const PositionRange& range = call.source.range;
-  if (!bounds.are_all_integers || bounds.lowest < range.lowest || bounds.highest > range.highest) {
-    for_each_span_of(call, poller, [&](std::int64_t row, const Span& span) {
-      require_positions(range, call.placement.positions, row, span);
-    });
+  for_each_span_of(call, interruption, [&](std::int64_t, const Span& span) { bounds.add(span); });
+  const SourceShape& source = call.source.shape;
+  if (!bounds.are_all_integers || bounds.lowest < source.lowest || bounds.highest > source.highest) {
+    for_each_span_of(call, interruption,
+                     [&](std::int64_t row, const Span& span) { require_positions(source, call.placement, row, span); });
   }
   return bounds;
 }
 
-void check_sequences(const Call& call, Poller& poller) {
-  const Positions& p = call.placement.positions;
+void check_sequences(const Call& call, Interruption* interruption) {
+  const Placement& p = call.placement;
   if (!p.sequence_starts.is_given()) return;
   const std::int64_t seq_len = call.operation.shape().seq_len;
   std::int64_t previous = 0;
@@ -104,11 +103,11 @@ void check_sequences(const Call& call, Poller& poller) {
     const bool is_wrong_end = (i == 0 && start != 0) || (i == p.sequence_count && start != seq_len);
     if (is_wrong_end || start < previous || start > seq_len) refuse_sequence_start(p.sequence_starts, i, seq_len);
     previous = start;
-    poller.pass(1);
+    throw_if_interrupted(interruption, 1);
   }
 }
 
-void check_lengths(const Call& call, Poller& poller) {
+void check_lengths(const Call& call, Interruption* interruption) {
   const NumbersView& lengths = call.placement.validity.lengths;
   if (!lengths.is_given()) return;
   const OperationShape& shape = call.operation.shape();
@@ -118,18 +117,17 @@ void check_lengths(const Call& call, Poller& poller) {
       const std::string place = lengths.row_stride_bytes == 0 ? "" : place_of({}, 0, row) + " ";
       refuse_value("lengths", {place, "is ", lengths.at(row, 0)}, {"0 to the sequence length, ", shape.seq_len});
     }
-    poller.pass(1);
+    throw_if_interrupted(interruption, 1);
   }
 }
 
 }  // namespace
 
 PositionBounds check_values(const Call& call, Interruption* interruption) {
-  Poller poller(interruption);
-  check_sequences(call, poller);
-  check_lengths(call, poller);
-  call.operation.check(poller);
-  return check_positions(call, poller);
+  check_sequences(call, interruption);
+  check_lengths(call, interruption);
+  call.operation.check(interruption);
+  return check_positions(call, interruption);
 }
 
 }  // namespace fastpe

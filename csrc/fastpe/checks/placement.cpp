@@ -63,15 +63,15 @@ bool checked_differs_in_batch(const ArrayView& array, const Extent& extent, int 
                                         : extent.remedy});
 }
 
-void set_offset(Positions& positions, const PlacementArguments& arguments, std::int64_t rows, const char* each) {
-  positions.first += arguments.offset.value_or(0);
-  if (arguments.offset) positions.offset_name = "offset";
-  if (!arguments.offsets.is_given()) return;
-  positions.offset_name = arguments.offsets.name;
-  positions.offsets = per_row_integers(arguments.offsets, rows, each);
+void set_offset(Placement& placement, const Request& request, std::int64_t rows, const char* each) {
+  placement.first += request.offset.value_or(0);
+  if (request.offset) placement.offset_name = "offset";
+  if (!request.offsets.is_given()) return;
+  placement.offset_name = request.offsets.name;
+  placement.offsets = per_row_integers(request.offsets, rows, each);
 }
 
-void set_sequences(Positions& positions, const ArrayView& array, const Extent& extent) {
+void set_sequences(Placement& placement, const ArrayView& array, const Extent& extent) {
   if (extent.has_batch) {
     refuse_value(array.name, {"was given for a batch"}, {"packed rows: one axis of rows, and none before it"},
                  {extent.batch_rows == 1 ? "take out the axis of length 1, as x[0] does" : ""});
@@ -81,8 +81,8 @@ void set_sequences(Positions& positions, const ArrayView& array, const Extent& e
     refuse_value(array.name, {"has shape ", shape_text(array)},
                  {"[number of sequences + 1]: 0, then the running sum of lengths"});
   }
-  positions.sequence_starts = {array.data, array.dtype, 0, array.stride_bytes(0)};
-  positions.sequence_count = array.shape[0] - 1;
+  placement.sequence_starts = {array.data, array.dtype, 0, array.stride_bytes(0)};
+  placement.sequence_count = array.shape[0] - 1;
 }
 
 void require_coordinates(const ArrayView& array, int coordinate_count) {
@@ -93,7 +93,7 @@ void require_coordinates(const ArrayView& array, int coordinate_count) {
 }
 
 // One position for each row; of moves, also one for all rows, or one for each sequence.
-void set_values(Positions& p, const ArrayView& array, const Extent& extent, int coordinate_count, bool are_moves) {
+void set_values(Placement& p, const ArrayView& array, const Extent& extent, int coordinate_count, bool are_moves) {
   const int axes = array.axes - (coordinate_count > 0 ? 1 : 0);
   const bool is_per_sequence =
       are_moves && axes == 2 && array.shape[1] == 1 && extent.seq_len != 1 && array.shape[0] == extent.batch_rows;
@@ -114,18 +114,18 @@ void set_values(Positions& p, const ArrayView& array, const Extent& extent, int 
 }
 
 // Comes after the positions.
-void set_validity(Placement& placement, const PlacementArguments& arguments, const Extent& extent) {
+void set_validity(Placement& placement, const Request& request, const Extent& extent) {
   Validity& validity = placement.validity;
-  if (const ArrayView& valid = arguments.valid; valid.is_given()) {
+  if (const ArrayView& valid = request.valid; valid.is_given()) {
     // An additive mask has 0 where the row is valid: converted to bool, it would mean the contrary.
     require_dtype(valid, DType::boolean, "pass valid != 0; or valid == 0, if it is added to scores");
     validity.valid = valid.data;
     validity.valid_batch_row_stride_bytes = checked_differs_in_batch(valid, extent) ? valid.stride_bytes(0) : 0;
     validity.valid_seq_stride_bytes = valid.last_stride_bytes();
-    placement.positions.count_valid_only = !placement.positions.values.is_given();
+    placement.count_valid_only = !placement.values.is_given();
   }
-  if (arguments.lengths.is_given()) {
-    validity.lengths = per_row_integers(arguments.lengths, extent.batch_rows, "batch row");
+  if (request.lengths.is_given()) {
+    validity.lengths = per_row_integers(request.lengths, extent.batch_rows, "batch row");
   }
 }
 
@@ -141,7 +141,7 @@ void refuse_both(const char* a_name, const char* b_name) {
   refuse_value(a_name, {"and ", b_name, " were both given"}, {"one of them"}, {"leave ", b_name, " out"});
 }
 
-void require_one_placement(const PlacementArguments& a) {
+void require_one_placement(const Request& a) {
   const char* const offset = a.offset ? "offset" : a.offsets.name;
   for (const ArrayView* const other : {&a.positions, &a.valid, &a.lengths}) {
     if (a.cu_seqlens.is_given() && other->is_given()) refuse_both(a.cu_seqlens.name, other->name);
@@ -199,35 +199,33 @@ void require_zeros_and_ones(const ArrayView& mask) {
   }
 }
 
-Placement placement_of(const PlacementArguments& arguments, const Extent& extent, std::int64_t first,
-                       int coordinate_count, bool are_moves) {
+Placement placement_of(const Request& request, const Extent& extent, std::int64_t first, int coordinate_count,
+                       bool are_moves) {
   Placement placement;
-  Positions& positions = placement.positions;
-  positions.first = first;
-  if (arguments.cu_seqlens.is_given()) {
-    set_sequences(positions, arguments.cu_seqlens, extent);
+  placement.first = first;
+  if (request.cu_seqlens.is_given()) {
+    set_sequences(placement, request.cu_seqlens, extent);
     // Lengths in its place are one too few for the offsets, which would be found wrong instead.
-    if (arguments.offsets.is_given() && positions.sequence_starts.integer_at(0, 0) != 0) {
-      refuse_sequence_start(positions.sequence_starts, 0, extent.seq_len);
+    if (request.offsets.is_given() && placement.sequence_starts.integer_at(0, 0) != 0) {
+      refuse_sequence_start(placement.sequence_starts, 0, extent.seq_len);
     }
-    set_offset(positions, arguments, positions.sequence_count, "sequence");
+    set_offset(placement, request, placement.sequence_count, "sequence");
     return placement;
   }
-  if (coordinate_count > 0 && !arguments.positions.is_given()) {
+  if (coordinate_count > 0 && !request.positions.is_given()) {
     refuse_value("positions", {"is missing"}, {"an array [.., ", coordinate_count, "], the coordinates of each row"});
   }
-  set_offset(positions, arguments, extent.batch_rows, "batch row");
-  if (arguments.positions.is_given()) {
-    set_values(positions, arguments.positions, extent, coordinate_count, are_moves);
+  set_offset(placement, request, extent.batch_rows, "batch row");
+  if (request.positions.is_given()) {
+    set_values(placement, request.positions, extent, coordinate_count, are_moves);
   }
-  set_validity(placement, arguments, extent);
+  set_validity(placement, request, extent);
   return placement;
 }
 
-bool make_batch_the_sequence(Placement& placement, Extent& extent) {
-  Positions& p = placement.positions;
+bool make_batch_the_sequence(Placement& p, Extent& extent) {
   const bool have_own = p.offsets.is_given() || p.values_per_batch_row;
-  if (extent.seq_len != 1 || !extent.has_batch || !have_own || !placement.validity.are_all_valid()) return false;
+  if (extent.seq_len != 1 || !extent.has_batch || !have_own || !p.validity.are_all_valid()) return false;
   const NumbersView& each = p.offsets.is_given() ? p.offsets : p.values;
   p.values = {each.data, each.dtype, 0, each.row_stride_bytes};
   p.offsets = {};
@@ -238,10 +236,9 @@ bool make_batch_the_sequence(Placement& placement, Extent& extent) {
   return true;
 }
 
-Placement placement_at(const PlacementArguments& arguments, const Extent& extent, int coordinate_count) {
-  const ArrayView& array = arguments.positions;
-  Placement placement;
-  Positions& p = placement.positions;
+Placement placement_at(const Request& request, const Extent& extent, int coordinate_count) {
+  const ArrayView& array = request.positions;
+  Placement p;
   p.values_name = array.name;
   p.values = numbers_view(array, Numbers::integers_or_floats);
   int axes = array.axes;
@@ -255,12 +252,12 @@ Placement placement_at(const PlacementArguments& arguments, const Extent& extent
   }
   p.values_per_batch_row = axes > 1;
   for (int axis = 0; axis + 1 < axes; ++axis) p.value_axes.add(array.shape[axis], array.stride_bytes(axis));
-  const bool has_validity = arguments.valid.is_given() || arguments.lengths.is_given();
+  const bool has_validity = request.valid.is_given() || request.lengths.is_given();
   if (has_validity && axes > 2) {
     refuse_value("positions", {"has ", axes, " axes"}, {"[L] or [B, L] with valid= and lengths="}, {"reshape it"});
   }
-  set_validity(placement, arguments, extent);
-  return placement;
+  set_validity(p, request, extent);
+  return p;
 }
 
 }  // namespace fastpe

@@ -10,14 +10,16 @@
 
 namespace fastpe {
 
-// What a caller gives, as it is. Each may be missing. What it means is a Placement.
-struct PlacementArguments {
+// What every call has, as its caller gives it: where rows are and which are valid, each of which may be missing, and
+// how many threads may do it. What it means is a Placement.
+struct Request {
   std::optional<std::int64_t> offset;  // one for all rows
   ArrayView offsets, positions, valid, lengths, cu_seqlens;
   // Of rows that are only written: how many there are, or that they are those of the output, [L] or [B, L]. Otherwise
   // they are those of the positions.
   std::optional<std::int64_t> count;
   bool are_those_of_out = false;
+  int max_threads = 1;
 };
 
 // Of the start of a sequence that is out of order, or not the first or last row.
@@ -25,7 +27,7 @@ struct PlacementArguments {
 // Of two that exclude each other.
 [[noreturn]] void refuse_both(const char* a_name, const char* b_name);
 // Refuses arguments that exclude each other, and an offset that no position has.
-void require_one_placement(const PlacementArguments& arguments);
+void require_one_placement(const Request& request);
 
 // What these arguments are given for: the first axis of a batch, or 1 without one, and the sequence.
 struct Extent {
@@ -53,10 +55,10 @@ void require_zeros_and_ones(const ArrayView& mask);
 // Rows that are counted from `first` and the offset, or have explicit positions, one for each row. Rows of several
 // coordinates are not counted. Positions that are distances to move by may also be one for all rows, or one for each
 // sequence.
-Placement placement_of(const PlacementArguments& arguments, const Extent& extent, std::int64_t first = 0,
-                       int coordinate_count = 0, bool are_moves = false);
+Placement placement_of(const Request& request, const Extent& extent, std::int64_t first = 0, int coordinate_count = 0,
+                       bool are_moves = false);
 // Positions of any shape, which is also that of the result, but for its columns.
-Placement placement_at(const PlacementArguments& arguments, const Extent& extent, int coordinate_count);
+Placement placement_at(const Request& request, const Extent& extent, int coordinate_count);
 
 // Where each batch row is a single row, all are valid and each has a position of its own, as while tokens are decoded:
 // makes the batch the sequence, so that its rows are done as those of one sequence are.
@@ -64,10 +66,10 @@ bool make_batch_the_sequence(Placement& placement, Extent& extent);
 // Which axis of an array is the sequence then.
 inline int batch_axis(int seq_axis) { return seq_axis == 0 ? 1 : 0; }
 
-// A ValueError where `out` shares memory with one of the arguments.
-inline void require_disjoint(const ArrayView& out, const PlacementArguments& arguments) {
+// A ValueError where `out` shares memory with one of these arguments.
+inline void require_disjoint(const ArrayView& out, const Request& request) {
   for (const ArrayView* const each :
-       {&arguments.offsets, &arguments.positions, &arguments.valid, &arguments.lengths, &arguments.cu_seqlens}) {
+       {&request.offsets, &request.positions, &request.valid, &request.lengths, &request.cu_seqlens}) {
     require_disjoint(out, *each);
   }
 }

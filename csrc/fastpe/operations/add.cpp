@@ -10,40 +10,22 @@ namespace fastpe {
 namespace {
 
 // out = x * scale + alpha * the tile's rows.
-struct AddRows {
-  DType dtype;
-  const Factors& factors;
-  bool non_temporal;
-
-  void operator()(const Block<char>& out, const Block<const char>& x, const Tile& tile, const NextRows& next) const {
-    Combination c{};
-    static_cast<SumRows&>(c) = {out.data,           out.row_stride_bytes, x.data,
-                                x.row_stride_bytes, factors.scale,        factors.alpha};
-    c.x_offsets_bytes = x.row_offsets_bytes;
-    c.next_x = next.x;
-    c.next_out = next.out;
-    c.addend = tile.block.data;
-    c.addend_row_stride_bytes = tile.block.row_stride_bytes;
-    c.addend_offsets_bytes = tile.block.row_offsets_bytes;
-    c.rows = tile.rows.count;
-    c.columns = tile.columns.count;
-    c.non_temporal = non_temporal;
-    const Kernels& kernels = active_kernels();
-    const auto& of_dtypes = tile.dtype == dtype ? kernels.combine_same_dtype : kernels.combine;
-    of_dtypes[index_of(dtype)](c);
-  }
-};
-
-OperationShape shape_of_adding(const ReadWrite& arrays, std::int64_t batch_rows, bool is_new) {
-  OperationShape shape = shape_of_writing(arrays.out, batch_rows);
-  shape.order = arrays.order;
-  shape.most_columns = std::min(shape.most_columns, most_columns_of(arrays.x));
-  shape.reads_items = true;
-  shape.is_in_place = arrays.is_in_place();
-  shape.may_be_non_temporal = !is_new && !shape.is_in_place;
-  shape.targets = shape.order == Order::rows ? 1 : 0;
-  shape.scratch_bytes = arrays.scratch_bytes(shape);
-  return shape;
+void add_rows(const RowsAtOnce& rows, DType dtype, const Factors& factors, bool non_temporal) {
+  Combination c{};
+  static_cast<SumRows&>(c) = {
+      rows.out.data, rows.out.row_stride_bytes, rows.x.data, rows.x.row_stride_bytes, factors.scale, factors.alpha};
+  c.x_offsets_bytes = rows.x.row_offsets_bytes;
+  c.next_x = rows.next_x;
+  c.next_out = rows.next_out;
+  c.addend = rows.tile.data;
+  c.addend_row_stride_bytes = rows.tile.row_stride_bytes;
+  c.addend_offsets_bytes = rows.tile.row_offsets_bytes;
+  c.rows = rows.rows;
+  c.columns = rows.columns;
+  c.non_temporal = non_temporal;
+  const Kernels& kernels = active_kernels();
+  const auto& of_dtypes = rows.tile_dtype == dtype ? kernels.combine_same_dtype : kernels.combine;
+  of_dtypes[index_of(dtype)](c);
 }
 
 OperationShape shape_of_gathering(const Rows& out, std::int64_t batch_rows, bool is_new) {
@@ -57,14 +39,15 @@ OperationShape shape_of_gathering(const Rows& out, std::int64_t batch_rows, bool
 }  // namespace
 
 Add::Add(const ConstRows& x, const Rows& out, std::int64_t batch_rows, const Factors& factors, bool is_new)
-    : Operation(shape_of_adding({x, out, common_order(x.order(), out.order())}, batch_rows, is_new)),
+    : Operation(shape_of_walking({x, out, common_order(x.order(), out.order())}, batch_rows, is_new)),
       arrays_{x, out, shape_.order},
-      factors_(factors) {}
+      factors_(factors) {
+  shape_.targets = shape_.order == Order::rows ? 1 : 0;
+}
 
-void Add::apply(const Tile& tile, const Range& items, const Workspace& workspace) const {
-  const NextRows after = next_rows(arrays_, items.first, next_l(tile, workspace), workspace.access);
-  walk(arrays_, shape_, tile, {{&tile.columns, 1}}, items, after, workspace,
-       AddRows{shape_.dtype, factors_, workspace.access.non_temporal});
+void Add::apply(const Tile& tile, const Range& items, const Access& access, char* scratch) const {
+  walk(arrays_, shape_, tile, items, access, scratch,
+       [&](const RowsAtOnce& rows) { add_rows(rows, shape_.dtype, factors_, access.non_temporal); });
 }
 
 Target Add::target(int /*number*/, std::int64_t item, std::int64_t l) const {
@@ -87,7 +70,7 @@ Gather::Gather(const TableView& vocabulary, const NumbersView& ids, const Axes& 
       out_(out),
       factors_(factors) {}
 
-void Gather::check(Poller& poller) const {
+void Gather::check(Interruption* interruption) const {
   for (std::int64_t item = 0; item < out_.item_count; ++item) {
     for (std::int64_t l = 0; l < out_.seq_len; ++l) {
       const std::int64_t id = ids_.integer_at(item, l);
@@ -95,7 +78,7 @@ void Gather::check(Poller& poller) const {
         refuse(ErrorKind::index, "ids", {place_of(id_axes_, item, l), " is ", ids_.at(item, l)},
                {"0 to ", vocabulary_.rows - 1, ": table has ", vocabulary_.rows, " rows"}, {});
       }
-      poller.pass(1);
+      throw_if_interrupted(interruption, 1);
     }
   }
 }
@@ -105,32 +88,30 @@ std::int64_t Gather::embedding_offset_bytes(std::int64_t item, std::int64_t l) c
   return id * vocabulary_.row_stride_bytes;
 }
 
-void Gather::apply(const Tile& tile, const Range& items, const Workspace& workspace) const {
+void Gather::apply(const Tile& tile, const Range& items, const Access& access, char* memory) const {
   constexpr std::int64_t most_rows = 64;
   const bool is_apart = shape_.order != Order::rows;
   const std::int64_t bytes = element_bytes(shape_.dtype), columns = tile.columns.count, end_l = tile.rows.end();
   const std::int64_t at_once = is_apart ? shape_.rows_in_scratch() : most_rows;
-  const Block<char> scratch{workspace.scratch, columns * bytes, bytes};
-  const AddRows add_rows{shape_.dtype, factors_, workspace.access.non_temporal};
+  const Block<char> scratch{memory, columns * bytes, bytes};
   for (std::int64_t item = items.first; item < items.end(); ++item) {
     for (std::int64_t l = tile.rows.first; l < end_l; l += at_once) {
-      const Tile rows = tile.part({l, std::min(end_l - l, at_once)});
+      const std::int64_t count = std::min(end_l - l, at_once);
       std::int64_t offsets_bytes[most_rows + 1];
-      for (std::int64_t i = 0; i < rows.rows.count; ++i) offsets_bytes[i] = embedding_offset_bytes(item, l + i);
+      for (std::int64_t i = 0; i < count; ++i) offsets_bytes[i] = embedding_offset_bytes(item, l + i);
       // Gathered rows come from memory however small the output is, so the row after these is always prefetched.
-      const bool is_in_item = rows.rows.end() < end_l, is_last = item + 1 == items.end();
+      const bool is_in_item = l + count < end_l, is_last = item + 1 == items.end();
       const std::int64_t next_item = is_in_item ? item : is_last ? items.first : item + 1;
-      const std::int64_t l_after = is_in_item || is_last ? rows.rows.end() : tile.rows.first;
-      offsets_bytes[rows.rows.count] =
-          l_after < out_.seq_len ? embedding_offset_bytes(next_item, l_after) : offsets_bytes[rows.rows.count - 1];
-      const Block<const char> x{vocabulary_.data + tile.columns.first * bytes, 0, bytes, offsets_bytes};
+      const std::int64_t l_after = is_in_item || is_last ? l + count : tile.rows.first;
+      offsets_bytes[count] =
+          l_after < out_.seq_len ? embedding_offset_bytes(next_item, l_after) : offsets_bytes[count - 1];
       const Block<char> out = out_.block(item, l, tile.columns.first);
-      NextRows next;
-      if (!is_apart && workspace.access.prefetch && !workspace.access.non_temporal) {
-        next.out = out.data + out.row_stride_bytes;
-      }
-      add_rows(is_apart ? scratch : out, x, rows, next);
-      if (is_apart) copy_block(out, scratch.read_only(), rows.rows.count, columns, bytes);
+      const Block<const char> x{vocabulary_.data + tile.columns.first * bytes, 0, bytes, offsets_bytes};
+      const Block<const char> encoding = tile.block.from(l - tile.rows.first, 0);
+      RowsAtOnce rows{is_apart ? scratch : out, x, encoding, tile.dtype, count, columns};
+      if (!is_apart && access.prefetch && !access.non_temporal) rows.next_out = out.data + out.row_stride_bytes;
+      add_rows(rows, shape_.dtype, factors_, access.non_temporal);
+      if (is_apart) copy_block(out, scratch.read_only(), count, columns, bytes);
     }
   }
 }

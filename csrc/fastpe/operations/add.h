@@ -18,7 +18,7 @@ class Add final : public Operation {
   // `is_new`: the call made the array `out`.
   Add(const ConstRows& x, const Rows& out, std::int64_t batch_rows, const Factors& factors, bool is_new);
 
-  void apply(const Tile& tile, const Range& items, const Workspace& workspace) const override;
+  void apply(const Tile& tile, const Range& items, const Access& access, char* scratch) const override;
   Target target(int number, std::int64_t item, std::int64_t l) const override;
   void write_invalid(const Range& items, const Range& rows, const Range& columns) const override;
 
@@ -34,8 +34,8 @@ class Gather final : public Operation {
   Gather(const TableView& vocabulary, const NumbersView& ids, const Axes& id_axes, const Rows& out,
          std::int64_t batch_rows, const Factors& factors, bool is_new);
 
-  void check(Poller& poller) const override;
-  void apply(const Tile& tile, const Range& items, const Workspace& workspace) const override;
+  void check(Interruption* interruption) const override;
+  void apply(const Tile& tile, const Range& items, const Access& access, char* scratch) const override;
   void write_invalid(const Range& items, const Range& rows, const Range& columns) const override;
 
  private:

@@ -24,10 +24,10 @@ struct OperationShape {
   DType dtype = DType::float32;           // of what is written
   DType tile_dtype = DType::float32;      // of rows that are made; those that are found may have `dtype`
   std::int64_t bytes_written = 0;
-  bool reads_items = false;  // or rows of a vocabulary: as many as it writes
-  bool is_in_place = false;
+  bool reads_items = false;  // as many rows as it writes; items then share the tiles of their positions
+  bool is_in_place = false;  // for what is said of an interruption
   bool may_be_non_temporal = false;
-  Order order = Order::rows;       // in which the operation walks all arrays, or apart
+  Order order = Order::rows;       // that all arrays have, or else apart
   int targets = 0;                 // that an item's rows are made in, each for some columns; 0: only in a tile
   std::int64_t scratch_bytes = 0;  // of one thread
 
@@ -46,14 +46,14 @@ struct OperationShape {
 // Columns that lie far apart are done some at a time, over all rows: the cache lines of one part serve its next rows
 // too. Of few rows a part has more columns, or it would be little work.
 inline std::int64_t most_columns_of(const RowsLayout& rows) {
-  constexpr std::int64_t span_bytes = 8 * 1024 * 1024, fewest_columns = 2048, fewest_elements = 128 * 1024;
+  constexpr std::int64_t near_bytes = 8 * 1024 * 1024, fewest_columns = 2048, fewest_elements = 128 * 1024;
   if (rows.order() == Order::rows) return INT64_MAX;
   const std::int64_t stride_bytes = rows.column_stride_bytes;
-  const std::int64_t of_span = stride_bytes == 0 ? INT64_MAX : std::abs(span_bytes / stride_bytes);
-  return std::max({of_span, fewest_columns, fewest_elements / std::max<std::int64_t>(rows.seq_len, 1)});
+  const std::int64_t near = stride_bytes == 0 ? INT64_MAX : std::abs(near_bytes / stride_bytes);
+  return std::max({near, fewest_columns, fewest_elements / std::max<std::int64_t>(rows.seq_len, 1)});
 }
 
-// The shape of an operation that only writes `out`. An operation that also reads adds what that takes.
+// The shape of an operation that only writes `out`. shape_of_walking() in walk.h is that of one that also reads.
 inline OperationShape shape_of_writing(const Rows& out, std::int64_t batch_rows) {
   OperationShape shape;
   shape.batch_rows = batch_rows;
@@ -68,21 +68,15 @@ inline OperationShape shape_of_writing(const Rows& out, std::int64_t batch_rows)
   return shape;
 }
 
-struct Workspace {
-  Access access;
-  std::int64_t segment_rows;  // of a tile, which are combined with one item after the other
-  char* scratch;              // shape().scratch_bytes
-};
-
 class Operation {
  public:
   const OperationShape& shape() const { return shape_; }
 
   // Checks values that are not positions, before the first write. Throws an Error, or Interrupted.
-  virtual void check(Poller& /*poller*/) const {}
+  virtual void check(Interruption* /*interruption*/) const {}
 
-  // Does the operation with the tile's rows for each of the items.
-  virtual void apply(const Tile& tile, const Range& items, const Workspace& workspace) const = 0;
+  // Does the operation with the tile's rows for each of the items. `scratch` has shape().scratch_bytes.
+  virtual void apply(const Tile& tile, const Range& items, const Access& access, char* scratch) const = 0;
 
   // One of the targets of an item's rows from l on.
   virtual Target target(int /*number*/, std::int64_t /*item*/, std::int64_t /*l*/) const { return {}; }

@@ -8,15 +8,15 @@
 namespace fastpe {
 namespace {
 
-Rotation rotation_of(const Block<char>& out, const Block<const char>& x, const Tile& tile, bool conjugate) {
+Rotation rotation_of(const RowsAtOnce& rows, bool conjugate) {
   Rotation rotation{};
-  rotation.out = out.data;
-  rotation.out_row_stride_bytes = out.row_stride_bytes;
-  rotation.x = x.data;
-  rotation.x_row_stride_bytes = x.row_stride_bytes;
-  rotation.cosines = tile.block.data;
-  rotation.tile_row_stride_bytes = tile.block.row_stride_bytes;
-  rotation.tile_offsets_bytes = tile.block.row_offsets_bytes;
+  rotation.out = rows.out.data;
+  rotation.out_row_stride_bytes = rows.out.row_stride_bytes;
+  rotation.x = rows.x.data;
+  rotation.x_row_stride_bytes = rows.x.row_stride_bytes;
+  rotation.cosines = rows.tile.data;
+  rotation.tile_row_stride_bytes = rows.tile.row_stride_bytes;
+  rotation.tile_offsets_bytes = rows.tile.row_offsets_bytes;
   rotation.conjugate = conjugate;
   return rotation;
 }
@@ -27,7 +27,7 @@ std::int64_t non_temporal_rows(const OperationShape& shape) {
   return std::max<std::int64_t>(1, most_bytes / std::max<std::int64_t>(1, shape.row_bytes_at_once()));
 }
 
-OperationShape shape_of(const Slice<ReadWrite>& arrays, std::int64_t batch_rows, const Pairing& pairing, bool is_new) {
+OperationShape shape_of(const View<ReadWrite>& arrays, std::int64_t batch_rows, const Pairing& pairing, bool is_new) {
   OperationShape shape = shape_of_writing(arrays[0].out, batch_rows);
   shape.columns = 2 * pairing.pairs;
   shape.most_columns = INT64_MAX;
@@ -58,12 +58,12 @@ ReadWrite heads_of(const ConstRows& x, const Rows& out) {
   return {x, out, is_walked ? order : Order::apart};
 }
 
-Rotate::Rotate(Slice<ReadWrite> arrays, std::int64_t batch_rows, const Pairing& pairing, bool is_new)
+Rotate::Rotate(View<ReadWrite> arrays, std::int64_t batch_rows, const Pairing& pairing, bool is_new)
     : Operation(shape_of(arrays, batch_rows, pairing, is_new)), arrays_(arrays), pairing_(pairing) {}
 
-Rotate::Heads Rotate::heads_at(std::int64_t item, std::int64_t most) const {
-  const std::int64_t row = item / shape_.items_per_batch_row;
-  std::int64_t head = item % shape_.items_per_batch_row;
+Rotate::Heads Rotate::first_heads(const Range& items) const {
+  const std::int64_t row = items.first / shape_.items_per_batch_row;
+  std::int64_t head = items.first % shape_.items_per_batch_row;
   const ReadWrite* array = arrays_.items;
   std::int64_t heads_per_row = array->out.item_count / shape_.batch_rows;
   while (head >= heads_per_row) {
@@ -71,14 +71,13 @@ Rotate::Heads Rotate::heads_at(std::int64_t item, std::int64_t most) const {
     ++array;
     heads_per_row = array->out.item_count / shape_.batch_rows;
   }
-  return {*array, {row * heads_per_row + head, std::min(most, heads_per_row - head)}};
+  return {*array, {row * heads_per_row + head, std::min(items.count, heads_per_row - head)}};
 }
 
-void Rotate::rotate_rows(const Block<char>& out, const Block<const char>& x, const Tile& tile,
-                         const NextRows& next) const {
+void Rotate::rotate_rows(const RowsAtOnce& rows) const {
   const std::int64_t bytes = element_bytes(shape_.dtype), table_bytes = element_bytes(shape_.tile_dtype);
-  Rotation all = rotation_of(out, x, tile, pairing_.conjugate);
-  all.rows = tile.rows.count;
+  Rotation all = rotation_of(rows, pairing_.conjugate);
+  all.rows = rows.rows;
   all.half = pairing_.pairs;
   all.interleaved = pairing_.interleaved;
   for (const Range& rotated : pairing_.rotated) {
@@ -87,30 +86,30 @@ void Rotate::rotate_rows(const Block<char>& out, const Block<const char>& x, con
     part.pairs = rotated.count;
     part.out += first_bytes;
     part.x += first_bytes;
-    if (next.x != nullptr) part.next_x = next.x + first_bytes;
-    if (next.out != nullptr) part.next_out = next.out + first_bytes;
+    if (rows.next_x != nullptr) part.next_x = rows.next_x + first_bytes;
+    if (rows.next_out != nullptr) part.next_out = rows.next_out + first_bytes;
     part.cosines += rotated.first * table_bytes;
     part.sines = part.cosines + pairing_.pairs * table_bytes;
     active_kernels().rotate[index_of(shape_.dtype)](part);
   }
 }
 
-void Rotate::rotate_non_temporal(const Block<char>& out, const Block<const char>& x, const Tile& tile,
-                                 const NextRows& next, char* memory) const {
+void Rotate::rotate_non_temporal(const RowsAtOnce& rows, char* memory) const {
+  const Block<char>& out = rows.out;
   const std::int64_t row_bytes = shape_.row_bytes_at_once(), at_once = non_temporal_rows(shape_);
   const Block<char> scratch{memory, row_bytes, element_bytes(shape_.dtype)};
   const bool has_gaps = out.row_stride_bytes != row_bytes;
-  for (std::int64_t first = 0; first < tile.rows.count; first += at_once) {
-    const Tile rows = tile.part({tile.rows.first + first, std::min(at_once, tile.rows.count - first)});
-    const std::int64_t together = has_gaps ? 1 : rows.rows.count;
-    for (std::int64_t row = first; row < first + rows.rows.count; row += together) {
+  for (std::int64_t first = 0; first < rows.rows; first += at_once) {
+    const std::int64_t count = std::min(at_once, rows.rows - first), together = has_gaps ? 1 : count;
+    for (std::int64_t row = first; row < first + count; row += together) {
       // Lines that are filled only in part are read first.
       FASTPE_PREFETCH_TO_WRITE(out.row(row));
       FASTPE_PREFETCH_TO_WRITE(out.row(row) + together * row_bytes - 1);
     }
-    const char* const next_x = next.x == nullptr ? nullptr : next.x + first * x.row_stride_bytes;
-    rotate_rows(scratch, x.from(first, 0), rows, {next_x});
-    for (std::int64_t row = 0; row < rows.rows.count; row += together) {
+    const char* const next_x = rows.next_x == nullptr ? nullptr : rows.next_x + first * rows.x.row_stride_bytes;
+    rotate_rows(
+        {scratch, rows.x.from(first, 0), rows.tile.from(first, 0), rows.tile_dtype, count, rows.columns, next_x});
+    for (std::int64_t row = 0; row < count; row += together) {
       active_kernels().copy_non_temporal({out.row(first + row), scratch.row(row), together * row_bytes});
     }
   }
@@ -118,46 +117,41 @@ void Rotate::rotate_non_temporal(const Block<char>& out, const Block<const char>
 
 // A pair is two columns, which are runs of the sequence: for the kernel, as many pairs as rows, and one row for each
 // pair. The tile has the pairs' cosines, then their sines.
-void Rotate::rotate_columns(const Block<char>& out, const Block<const char>& x, const Tile& tile) const {
+void Rotate::rotate_columns(const RowsAtOnce& rows) const {
   const std::int64_t columns_apart = pairing_.interleaved ? 1 : pairing_.pairs;
-  const std::int64_t column_stride_bytes = x.row_stride_bytes / (pairing_.interleaved ? 2 : 1);
-  Rotation rotation = rotation_of(out, x, tile, pairing_.conjugate);
-  rotation.rows = tile.rows.count / 2;
-  rotation.pairs = tile.columns.count;
-  rotation.sines = tile.row(rotation.rows);
+  const std::int64_t column_stride_bytes = rows.x.row_stride_bytes / (pairing_.interleaved ? 2 : 1);
+  Rotation rotation = rotation_of(rows, pairing_.conjugate);
+  rotation.rows = rows.rows / 2;
+  rotation.pairs = rows.columns;
+  rotation.sines = rows.tile.row(rotation.rows);
   rotation.half = columns_apart * (column_stride_bytes / element_bytes(shape_.dtype));
   active_kernels().rotate[index_of(shape_.dtype)](rotation);
 }
 
-void Rotate::apply(const Tile& tile, const Range& items, const Workspace& workspace) const {
-  const Columns columns{
-      {pairing_.rotated.data(), pairing_.rotated.size()}, 2, pairing_.pairs, pairing_.interleaved ? 2 : 1};
-  for (std::int64_t item = items.first; item < items.end();) {
-    const Heads heads = heads_at(item, items.end() - item);
-    item += heads.items.count;
-    NextRows after;
-    if (workspace.access.prefetch) {
-      const bool is_last = item == items.end();
-      const Heads next = heads_at(is_last ? items.first : item, 1);
-      after = next_rows(next.array, next.items.first, is_last ? next_l(tile, workspace) : tile.rows.first,
-                        workspace.access);
-    }
+void Rotate::apply(const Tile& tile, const Range& items, const Access& access, char* scratch) const {
+  for (std::int64_t first = items.first; first < items.end();) {
+    const Heads heads = first_heads({first, items.end() - first});
+    first += heads.items.count;
     const std::int64_t first_kept = pairing_.rotates_all() ? shape_.columns : 0;
     copy_unless_in_place(heads.array, heads.items, tile.rows, {first_kept, heads.array.out.columns - first_kept});
-    walk(heads.array, shape_, tile, columns, heads.items, after, workspace,
-         [&](const Block<char>& out, const Block<const char>& x, const Tile& rows, const NextRows& next) {
-           if (heads.array.order == Order::columns) return rotate_columns(out, x, rows);
-           workspace.access.non_temporal ? rotate_non_temporal(out, x, rows, next, workspace.scratch)
-                                         : rotate_rows(out, x, rows, next);
-         });
+    if (heads.array.order == Order::columns) {
+      for (const Range& rotated : pairing_.rotated) {
+        walk_columns(
+            heads.array, tile, rotated, heads.items, scratch, [&](const RowsAtOnce& rows) { rotate_columns(rows); },
+            pairing_.pairs, pairing_.interleaved ? 2 : 1);
+      }
+      continue;
+    }
+    walk(heads.array, shape_, tile, heads.items, access, scratch,
+         [&](const RowsAtOnce& rows) { access.non_temporal ? rotate_non_temporal(rows, scratch) : rotate_rows(rows); });
   }
 }
 
 void Rotate::write_invalid(const Range& items, const Range& rows, const Range& /*columns*/) const {
-  for (std::int64_t item = items.first; item < items.end();) {
-    const Heads heads = heads_at(item, items.end() - item);
+  for (std::int64_t first = items.first; first < items.end();) {
+    const Heads heads = first_heads({first, items.end() - first});
     copy_unless_in_place(heads.array, heads.items, rows, {0, heads.array.out.columns});
-    item += heads.items.count;
+    first += heads.items.count;
   }
 }
 

@@ -28,25 +28,24 @@ class Rotate final : public Operation {
  public:
   // Each array has the same seq_len and dtype, and items that batch rows divide evenly. The caller owns the
   // arrays and the pairing. `is_new`: the call made where they go.
-  Rotate(Slice<ReadWrite> arrays, std::int64_t batch_rows, const Pairing& pairing, bool is_new);
+  Rotate(View<ReadWrite> arrays, std::int64_t batch_rows, const Pairing& pairing, bool is_new);
 
-  void apply(const Tile& tile, const Range& items, const Workspace& workspace) const override;
+  void apply(const Tile& tile, const Range& items, const Access& access, char* scratch) const override;
   void write_invalid(const Range& items, const Range& rows, const Range& columns) const override;
 
  private:
-  // Items count one batch row's heads through all arrays, x first, then the next row's. These are the heads from `item`
-  // on that belong to the same array and row, at most `most` of them.
+  // Items count one batch row's heads through all arrays, x first, then the next row's. These are the first of them
+  // that belong to the same array and row.
   struct Heads {
     const ReadWrite& array;
     Range items;
   };
-  Heads heads_at(std::int64_t item, std::int64_t most) const;
-  void rotate_rows(const Block<char>& out, const Block<const char>& x, const Tile& tile, const NextRows& next) const;
-  void rotate_non_temporal(const Block<char>& out, const Block<const char>& x, const Tile& tile, const NextRows& next,
-                           char* memory) const;
-  void rotate_columns(const Block<char>& out, const Block<const char>& x, const Tile& tile) const;
+  Heads first_heads(const Range& items) const;
+  void rotate_rows(const RowsAtOnce& rows) const;
+  void rotate_non_temporal(const RowsAtOnce& rows, char* memory) const;
+  void rotate_columns(const RowsAtOnce& rows) const;
 
-  Slice<ReadWrite> arrays_;
+  View<ReadWrite> arrays_;
   const Pairing& pairing_;  // outlives the operation
 };
 

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cassert>
 #include <cstdint>
 
 #include "copy.h"
@@ -28,6 +29,18 @@ struct ReadWrite {
   }
 };
 
+// The shape of an operation that goes over `arrays` by walk(). `is_new`: the call made the array `out`.
+inline OperationShape shape_of_walking(const ReadWrite& arrays, std::int64_t batch_rows, bool is_new) {
+  OperationShape shape = shape_of_writing(arrays.out, batch_rows);
+  shape.order = arrays.order;
+  shape.most_columns = std::min(shape.most_columns, most_columns_of(arrays.x));
+  shape.reads_items = true;
+  shape.is_in_place = arrays.is_in_place();
+  shape.may_be_non_temporal = !is_new && !shape.is_in_place;
+  shape.scratch_bytes = arrays.scratch_bytes(shape);
+  return shape;
+}
+
 // Copies these columns where the results go to other memory.
 inline void copy_unless_in_place(const ReadWrite& arrays, const Range& items, const Range& rows, const Range& columns) {
   if (arrays.is_in_place() || columns.count == 0) return;
@@ -37,37 +50,47 @@ inline void copy_unless_in_place(const ReadWrite& arrays, const Range& items, co
   }
 }
 
-// Rows that come next, to be prefetched; null: none.
-struct NextRows {
-  const char *x = nullptr, *out = nullptr;
+// What an operation does at once: rows without gaps between their columns, where they go, and as many rows of a tile.
+// And what comes next, which its kernel prefetches row by row, since the processor's own prefetches end with these
+// rows; null: nothing. It refers to the blocks of its maker.
+struct RowsAtOnce {
+  const Block<char>& out;
+  const Block<const char>&x, &tile;
+  DType tile_dtype;  // the operation's own, or where rows were found, that of the arrays
+  std::int64_t rows, columns;
+  const char *next_x = nullptr, *next_out = nullptr;
 };
-inline NextRows next_rows(const ReadWrite& arrays, std::int64_t item, std::int64_t l, const Access& access) {
-  if (!access.prefetch || l >= arrays.out.seq_len) return {};
-  return {arrays.x.row(item, l), arrays.is_in_place() || access.non_temporal ? nullptr : arrays.out.row(item, l)};
-}
-// The row at which the items begin again.
-inline std::int64_t next_l(const Tile& tile, const Workspace& workspace) {
-  return tile.rows.first + std::min(tile.rows.count, workspace.segment_rows);
-}
 
-// One after the other, or where they lie side by side inside of the sequence, one row of all of them after the other.
+// One item after the other, or where they lie side by side inside of the sequence, one row of all of them after the
+// other. The next rows are those of the next item, and behind the last one, of the first item again.
 template <class DoRows>
-void walk_rows(const ReadWrite& arrays, const Tile& tile, const Range& items, const NextRows& after_last,
-               const Access& access, const DoRows& do_rows) {
+void walk_rows(const ReadWrite& arrays, const Tile& tile, const Range& items, const Access& access,
+               const DoRows& do_rows) {
   const auto& [x, out, order] = arrays;
+  const bool prefetches_out = !arrays.is_in_place() && !access.non_temporal;
+  const auto do_and_prefetch = [&](RowsAtOnce rows, std::int64_t next_item, std::int64_t next_l) {
+    if (access.prefetch && next_l < out.seq_len) {
+      rows.next_x = x.row(next_item, next_l);
+      if (prefetches_out) rows.next_out = out.row(next_item, next_l);
+    }
+    do_rows(rows);
+  };
+  const std::int64_t first_l = tile.rows.first, columns = tile.columns.count;
   if (items.count == 1 || out.inner_count == 1 || out.inner_count != x.inner_count) {
     for (std::int64_t item = items.first; item < items.end(); ++item) {
       const bool is_last = item + 1 == items.end();
-      const NextRows next = is_last ? after_last : next_rows(arrays, item + 1, tile.rows.first, access);
-      do_rows(out.block(item, tile.rows.first), x.block(item, tile.rows.first), tile, next);
+      do_and_prefetch(
+          {out.block(item, first_l), x.block(item, first_l), tile.block, tile.dtype, tile.rows.count, columns},
+          is_last ? items.first : item + 1, is_last ? tile.rows.end() : first_l);
     }
     return;
   }
   for (std::int64_t first = items.first; first < items.end();) {
     const std::int64_t end = std::min(items.end(), (first / out.inner_count + 1) * out.inner_count);
-    for (std::int64_t l = tile.rows.first; l < tile.rows.end(); ++l) {
-      const Tile same{{tile.row(l), 0, tile.block.column_stride_bytes}, tile.dtype, {l, end - first}, tile.columns};
-      do_rows(out.inner_block(first, l), x.inner_block(first, l), same, next_rows(arrays, first, l + 1, access));
+    for (std::int64_t l = first_l; l < tile.rows.end(); ++l) {
+      const Block<const char> same{tile.row(l), 0, tile.block.column_stride_bytes};
+      do_and_prefetch({out.inner_block(first, l), x.inner_block(first, l), same, tile.dtype, end - first, columns},
+                      first, l + 1);
     }
     first = end;
   }
@@ -84,63 +107,53 @@ void walk_in_scratch(const ReadWrite& arrays, const OperationShape& shape, const
     for (std::int64_t l = tile.rows.first; l < tile.rows.end(); l += at_once) {
       const Tile rows = tile.part({l, std::min(tile.rows.end() - l, at_once)});
       copy_block(scratch, arrays.x.block(item, l, tile.columns.first), rows.rows.count, columns, bytes);
-      do_rows(scratch, scratch.read_only(), rows, NextRows());
+      do_rows({scratch, scratch.read_only(), rows.block, tile.dtype, rows.rows.count, columns});
       copy_block(arrays.out.block(item, l, tile.columns.first), scratch.read_only(), rows.rows.count, columns, bytes);
     }
   }
 }
 
-// Where columns are runs, these are done some at a time, each with those at `distance`, twice that .. from it, `groups`
-// in all. In arrays, they are `step` times as far from each other as in the tile.
-struct Columns {
-  Slice<Range> ranges;
-  std::int64_t groups = 1, distance = 0, step = 1;
-};
-
-// Each column is a row for do_rows: a part of the tile is transposed once, and serves all items.
+// Each column is a row for do_rows: a part of the tile is transposed once, and serves all items. Where rows of the
+// encoding are cosines, then sines, `range` counts pairs: the columns k and pairs + k of the tile are transposed, and
+// column_step * k is the pair's first column in arrays.
 template <class DoRows>
-void walk_columns(const ReadWrite& arrays, const Tile& tile, const Columns& of, const Range& range, const Range& items,
-                  char* memory, const DoRows& do_rows) {
-  const std::int64_t bytes = element_bytes(tile.dtype), most_columns = cache_line_bytes / bytes / of.groups;
+void walk_columns(const ReadWrite& arrays, const Tile& tile, const Range& range, const Range& items, char* memory,
+                  const DoRows& do_rows, std::int64_t pairs = 0, std::int64_t column_step = 1) {
+  const std::int64_t groups = pairs == 0 ? 1 : 2;
+  const std::int64_t bytes = element_bytes(tile.dtype), most_columns = cache_line_bytes / bytes / groups;
   // Rows a power of two apart would take each other's place in L1.
   const std::int64_t stride_bytes = transposed_rows * bytes + cache_line_bytes;
   for (std::int64_t l = tile.rows.first; l < tile.rows.end(); l += transposed_rows) {
     const Tile rows = tile.part({l, std::min(tile.rows.end() - l, transposed_rows)});
     for (std::int64_t column = range.first; column < range.end(); column += most_columns) {
       const std::int64_t count = std::min(most_columns, range.end() - column);
-      for (std::int64_t group = 0; group < of.groups; ++group) {
+      for (std::int64_t group = 0; group < groups; ++group) {
         copy_block({memory + group * count * stride_bytes, bytes, stride_bytes},
-                   rows.block.from(0, column + group * of.distance - tile.columns.first), rows.rows.count, count,
-                   bytes);
+                   rows.block.from(0, column + group * pairs - tile.columns.first), rows.rows.count, count, bytes);
       }
-      const Tile transposed{{memory, stride_bytes, bytes}, tile.dtype, {0, of.groups * count}, {0, rows.rows.count}};
       for (std::int64_t item = items.first; item < items.end(); ++item) {
-        Block<char> out = arrays.out.block(item, l, of.step * column).transposed();
-        Block<const char> x = arrays.x.block(item, l, of.step * column).transposed();
+        Block<char> out = arrays.out.block(item, l, column_step * column).transposed();
+        Block<const char> x = arrays.x.block(item, l, column_step * column).transposed();
         const bool is_last = item + 1 == items.end();
-        const char* const next = is_last ? arrays.x.row(items.first, l, of.step * (column + count))
-                                         : arrays.x.row(item + 1, l, of.step * column);
-        out.row_stride_bytes *= of.step;
-        x.row_stride_bytes *= of.step;
-        do_rows(out, x, transposed, NextRows{next});
+        const char* const next = is_last ? arrays.x.row(items.first, l, column_step * (column + count))
+                                         : arrays.x.row(item + 1, l, column_step * column);
+        out.row_stride_bytes *= column_step;
+        x.row_stride_bytes *= column_step;
+        do_rows({out, x, {memory, stride_bytes, bytes}, tile.dtype, groups * count, rows.rows.count, next});
       }
     }
   }
 }
 
-// Calls do_rows(out, x, tile, next) for all rows of the tile and these items: blocks of arrays whose rows have no gaps,
-// and as many rows of the encoding. `after_last` is what follows the last item.
+// Calls do_rows(RowsAtOnce) for all rows of the tile and these items.
 template <class DoRows>
-void walk(const ReadWrite& arrays, const OperationShape& shape, const Tile& tile, const Columns& columns,
-          const Range& items, const NextRows& after_last, const Workspace& workspace, const DoRows& do_rows) {
+void walk(const ReadWrite& arrays, const OperationShape& shape, const Tile& tile, const Range& items,
+          const Access& access, char* scratch, const DoRows& do_rows) {
+  assert(shape.scratch_bytes >= arrays.scratch_bytes(shape));
   switch (arrays.order) {
-    case Order::rows: return walk_rows(arrays, tile, items, after_last, workspace.access, do_rows);
-    case Order::columns:
-      for (const Range& range : columns.ranges) {
-        walk_columns(arrays, tile, columns, range, items, workspace.scratch, do_rows);
-      }
-      return;
-    case Order::apart: return walk_in_scratch(arrays, shape, tile, items, workspace.scratch, do_rows);
+    case Order::rows: return walk_rows(arrays, tile, items, access, do_rows);
+    case Order::columns: return walk_columns(arrays, tile, tile.columns, items, scratch, do_rows);
+    case Order::apart: return walk_in_scratch(arrays, shape, tile, items, scratch, do_rows);
   }
 }
 

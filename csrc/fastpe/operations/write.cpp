@@ -58,7 +58,7 @@ void Write::finish_shape(bool is_new) {
   }
 }
 
-void Write::apply(const Tile& tile, const Range& items, const Workspace& /*workspace*/) const {
+void Write::apply(const Tile& tile, const Range& items, const Access& /*access*/, char* /*scratch*/) const {
   const std::int64_t bytes = element_bytes(shape_.dtype);
   for (const Part& part : parts()) {
     const Rows& out = out_of(part);

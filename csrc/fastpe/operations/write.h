@@ -61,14 +61,14 @@ class Write final : public Operation {
   // then as many sines.
   Write(const std::array<Rows, 2>& out, const TableForm& form, std::int64_t pairs, bool is_new);
 
-  void apply(const Tile& tile, const Range& items, const Workspace& workspace) const override;
+  void apply(const Tile& tile, const Range& items, const Access& access, char* scratch) const override;
   Target target(int number, std::int64_t item, std::int64_t l) const override;
   void write_invalid(const Range& items, const Range& rows, const Range& columns) const override;
 
  private:
   using Part = TableForm::Part;  // in columns: `from`, from + 1 .. of the encoding at `to`, to + step .. of an array
   void finish_shape(bool is_new);
-  Slice<Part> parts() const { return {parts_.data(), part_count_}; }
+  View<Part> parts() const { return {parts_.data(), part_count_}; }
   const Rows& out_of(const Part& part) const { return out_[part.array]; }
   // Some columns of an array that is written as it is, or all of a form.
   Range columns_of(const Part& part, const Range& columns) const {

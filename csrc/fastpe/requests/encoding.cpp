@@ -41,20 +41,20 @@ std::vector<char> where_not(const ArrayView& ids, const NumbersView& numbers, st
 }  // namespace
 
 void encode(const Encoding& encoding, const EncodeRequest& request, FrontEnd& front_end) {
-  require_one_placement(request.placement);
+  require_one_placement(request);
   Shape columns;
   columns.add_axis(encoding.encoder.spec().d_model);
-  const PlacedRows rows = placed_rows(request.placement, request.out, columns, encoding.first_position, 0);
+  const PlacedRows rows = placed_rows(request, request.out, columns, encoding.first_position, 0);
   const ArrayView out =
       output_of(without_axes_in_front(request.out, rows.shape.axes()), request.dtype, rows.shape, front_end);
-  require_disjoint(out, request.placement);
+  require_disjoint(out, request);
   const Write write(writable_rows_of(out, rows.row_axes - 1), !request.out.is_given());
   front_end.run({Sinusoids(encoding), write, rows.placement, request.max_threads});
 }
 
 void add(const Encoding* encoding, const AddRequest& request, FrontEnd& front_end) {
   const ArrayView &x = request.x, &table = request.table;
-  require_one_placement(request.placement);
+  require_one_placement(request);
   require_factors(request.factors);
   const DType dtype = dtype_of(x);
   const int seq_axis = seq_axis_of(x, request.seq_axis, "d_model");
@@ -63,12 +63,12 @@ void add(const Encoding* encoding, const AddRequest& request, FrontEnd& front_en
   if (table.is_given()) learned = position_table_of(table, x);
   if (!learned) require_columns(x, request.first_column, encoding->encoder.spec().d_model);
   Extent extent = extent_of(x, seq_axis, seq_axis_remedy);
-  Placement placement = placement_of(request.placement, extent, encoding != nullptr ? encoding->first_position : 0);
+  Placement placement = placement_of(request, extent, encoding != nullptr ? encoding->first_position : 0);
   const ArrayView out = request.is_in_place ? x : output_of(request.out, dtype, Shape(x), front_end);
   const bool is_new = !request.is_in_place && !request.out.is_given();
   if (!is_new) {
     if (!is_same_memory(out, x)) require_disjoint(out, x, " (out may be x itself)");
-    require_disjoint(out, request.placement);
+    require_disjoint(out, request);
     require_disjoint(out, table);
   }
   const int row_axis = make_batch_the_sequence(placement, extent) ? batch_axis(seq_axis) : seq_axis;
@@ -77,10 +77,10 @@ void add(const Encoding* encoding, const AddRequest& request, FrontEnd& front_en
   front_end.run({Sinusoids(*encoding, request.first_column.value_or(0)), add, placement, request.max_threads});
 }
 
-void embed(const Encoding& encoding, const EmbedRequest& request, FrontEnd& front_end) {
+void embed(const Encoding& encoding, const EmbedRequest& given, FrontEnd& front_end) {
+  EmbedRequest request = given;
   const ArrayView &ids = request.ids, &table = request.table, &position_table = request.position_table;
-  PlacementArguments placement_given = request.placement;
-  require_one_placement(placement_given);
+  require_one_placement(request);
   require_factors(request.factors);
   if (is_integer(table.dtype) && is_written(ids.dtype)) {
     refuse_type("ids", {"has dtype ", name_of(ids.dtype), ", and table ", name_of(table.dtype)},
@@ -99,19 +99,19 @@ void embed(const Encoding& encoding, const EmbedRequest& request, FrontEnd& fron
   shape.add_axis(table.last());
   std::vector<char> valid;
   std::ptrdiff_t strides_bytes[max_item_axes];
-  const bool has_validity = placement_given.valid.is_given() || placement_given.lengths.is_given();
-  if (encoding.padding_idx && !has_validity && !placement_given.cu_seqlens.is_given()) {
+  const bool has_validity = request.valid.is_given() || request.lengths.is_given();
+  if (encoding.padding_idx && !has_validity && !request.cu_seqlens.is_given()) {
     if (ids.axes > 2) {
       refuse_value("ids", {"has ", ids.axes, " axes, and the encoder has a padding_idx"}, {"[L] or [B, L]"},
                    {"pass ids.reshape(-1, ids.shape[-1])"});
     }
     valid = where_not(ids, numbers, *encoding.padding_idx);
-    placement_given.valid = contiguous_view(valid.data(), "valid", DType::boolean, ids.shape, ids.axes, strides_bytes);
+    request.valid = contiguous_view(valid.data(), "valid", DType::boolean, ids.shape, ids.axes, strides_bytes);
   }
   const ArrayView out = output_of(request.out, table.dtype, shape, front_end);
   const Extent extent = extent_of(out, seq_axis);
-  const Placement placement = placement_of(placement_given, extent, encoding.first_position);
-  require_disjoint(out, request.placement);
+  const Placement placement = placement_of(request, extent, encoding.first_position);
+  require_disjoint(out, request);
   for (const ArrayView* each : {&ids, &table, &position_table}) require_disjoint(out, *each);
   Axes id_axes;
   for (int axis = 0; axis + 1 < ids.axes; ++axis) id_axes.add(ids.shape[axis], ids.stride_bytes(axis));

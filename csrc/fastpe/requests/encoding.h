@@ -16,7 +16,7 @@ void encode(const Encoding& encoding, const EncodeRequest& request, FrontEnd& fr
 
 struct AddRequest : Request {
   ArrayView x, out;  // without `out`, the result is x itself, or a new array
-  bool is_in_place;
+  bool is_in_place = false;
   ArrayView table;  // learned, in place of the encoding
   Factors factors;
   std::optional<std::int64_t> seq_axis;
@@ -29,7 +29,7 @@ struct EmbedRequest : Request {
   ArrayView ids, table, position_table, out;
   Factors factors;
 };
-// Where `placement` says nothing of validity, rows of the encoding's padding_idx are not valid.
+// Where the request says nothing of validity, rows of the encoding's padding_idx are not valid.
 void embed(const Encoding& encoding, const EmbedRequest& request, FrontEnd& front_end);
 
 }  // namespace fastpe

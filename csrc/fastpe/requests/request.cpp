@@ -10,14 +10,14 @@ namespace fastpe {
 namespace {
 
 // The shape of counted rows: a batch axis comes from the arguments that have one.
-Shape counted_shape(const PlacementArguments& arguments, std::int64_t count) {
+Shape counted_shape(const Request& request, std::int64_t count) {
   Shape shape;
-  if (arguments.offsets.is_given() && arguments.offsets.axes > 0) {
-    shape.add_axis(arguments.offsets.shape[0]);
-  } else if (arguments.lengths.is_given() && arguments.lengths.axes > 0) {
-    shape.add_axis(arguments.lengths.shape[0]);
-  } else if (arguments.valid.is_given() && arguments.valid.axes == 2) {
-    shape.add_axis(arguments.valid.shape[0]);
+  if (request.offsets.is_given() && request.offsets.axes > 0) {
+    shape.add_axis(request.offsets.shape[0]);
+  } else if (request.lengths.is_given() && request.lengths.axes > 0) {
+    shape.add_axis(request.lengths.shape[0]);
+  } else if (request.valid.is_given() && request.valid.axes == 2) {
+    shape.add_axis(request.valid.shape[0]);
   }
   shape.add_axis(count);
   return shape;
@@ -48,11 +48,11 @@ ArrayView without_axes_in_front(const ArrayView& array, int axes) {
   return view;
 }
 
-PlacedRows placed_rows(const PlacementArguments& arguments, const ArrayView& out, const Shape& columns,
-                       std::int64_t first, int coordinate_count) {
+PlacedRows placed_rows(const Request& request, const ArrayView& out, const Shape& columns, std::int64_t first,
+                       int coordinate_count) {
   PlacedRows placed;
   Shape& shape = placed.shape;
-  if (arguments.are_those_of_out) {
+  if (request.are_those_of_out) {
     const int axes = out.axes - columns.axes();
     if (axes != 1 && axes != 2) {
       std::string row = "L";
@@ -60,19 +60,18 @@ PlacedRows placed_rows(const PlacementArguments& arguments, const ArrayView& out
       refuse_value(out.name, {"has shape ", shape_text(out)}, {"[", row, "] or [B, ", row, "]"});
     }
     for (int axis = 0; axis < axes; ++axis) shape.add_axis(out.shape[axis]);
-  } else if (arguments.count) {
-    shape = counted_shape(arguments, *arguments.count);
+  } else if (request.count) {
+    shape = counted_shape(request, *request.count);
   } else {
-    shape = Shape(arguments.positions);
+    shape = Shape(request.positions);
     if (coordinate_count > 0 && shape.axes() > 0) shape.drop_last_axis();
   }
   const bool has_batch = shape.axes() > 1;
   // placement_at uses it only for a mask and lengths, and refuses these with more than two axes, where batch_rows would
   // have to be the product of all but the last.
   const Extent extent{has_batch ? *shape.begin() : 1, shape.axes() > 0 ? shape.end()[-1] : 1, has_batch};
-  placed.placement = arguments.count || arguments.are_those_of_out
-                         ? placement_of(arguments, extent, first, coordinate_count)
-                         : placement_at(arguments, extent, coordinate_count);
+  placed.placement = request.count || request.are_those_of_out ? placement_of(request, extent, first, coordinate_count)
+                                                               : placement_at(request, extent, coordinate_count);
   placed.row_axes = shape.axes();
   for (const std::ptrdiff_t length : columns) shape.add_axis(length);
   return placed;

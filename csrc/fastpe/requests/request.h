@@ -12,12 +12,6 @@
 
 namespace fastpe {
 
-// What every call has: where its rows are, and how many threads may do it.
-struct Request {
-  PlacementArguments placement;
-  int max_threads = 1;
-};
-
 // What only the language of the caller can do.
 class FrontEnd {
  public:
@@ -34,14 +28,14 @@ ArrayView output_of(const ArrayView& given, std::optional<DType> dtype, const Sh
 // Without those in front of so many axes, if all of them have length 1.
 ArrayView without_axes_in_front(const ArrayView& array, int axes);
 
-// Rows that are only written, and the shape of the output: their axes, then `columns`. `first` is where rows are
-// counted from.
+// Rows that are only written, and the shape of the output: their axes, then the columns.
 struct PlacedRows {
   Shape shape;
   int row_axes;
   Placement placement;
 };
-PlacedRows placed_rows(const PlacementArguments& arguments, const ArrayView& out, const Shape& columns,
-                       std::int64_t first, int coordinate_count);
+// `first` is where rows are counted from.
+PlacedRows placed_rows(const Request& request, const ArrayView& out, const Shape& columns, std::int64_t first,
+                       int coordinate_count);
 
 }  // namespace fastpe

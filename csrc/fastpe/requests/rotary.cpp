@@ -39,10 +39,10 @@ void refuse_counting(const RotaryEmbedding& embedding, const char* name) {
                {"pass positions as an array [.., ", embedding.coordinates.count, "]"});
 }
 
-void require_one_placement(const RotaryEmbedding& embedding, const PlacementArguments& placement) {
-  require_one_placement(placement);
-  refuse_counting(embedding, placement.offset ? "offset" : placement.offsets.name);
-  refuse_counting(embedding, placement.cu_seqlens.name);
+void require_one_placement(const RotaryEmbedding& embedding, const Request& request) {
+  require_one_placement(request);
+  refuse_counting(embedding, request.offset ? "offset" : request.offsets.name);
+  refuse_counting(embedding, request.cu_seqlens.name);
 }
 
 // The dtype of what is written, if it is written as complex numbers, of their parts.
@@ -73,16 +73,16 @@ Shape shape_of_row(const TableForm& form, std::int64_t pairs) {
   return shape;
 }
 
-RotatedHeads rotated_heads(const RotaryEmbedding& embedding) {
+ExpectedHeads expected_heads(const RotaryEmbedding& embedding) {
   return {2 * embedding.pairs(), embedding.coordinates.count, "make the embedding with a smaller rotary_dim",
           "make the embedding with ", embedding.heads.head_dim};
 }
 
 // Rotates the arrays in place or into others. What is written shares no memory with what is read, `tables` included.
-void rotate_by(const Source& source, const Pairing& pairing, Extent extent, Placement placement,
-               Slice<ArrayView> tables, const RotateRequest& request, FrontEnd& front_end) {
+void rotate_by(const Source& source, const Pairing& pairing, Extent extent, Placement placement, View<ArrayView> tables,
+               const RotateRequest& request, FrontEnd& front_end) {
   const bool is_batch_sequence = make_batch_the_sequence(placement, extent);
-  const Slice<ArrayView>& arrays = request.arrays;
+  const View<ArrayView>& arrays = request.arrays;
   const bool is_out_given = request.outs.count > 0;
   ReadWrite few[2];  // without an allocation
   std::vector<ReadWrite> many(arrays.count > std::size(few) ? arrays.count : 0);
@@ -100,7 +100,7 @@ void rotate_by(const Source& source, const Pairing& pairing, Extent extent, Plac
         if (other < i) require_disjoint(out, request.outs[other]);
       }
     }
-    require_disjoint(out, request.placement);
+    require_disjoint(out, request);
     for (const ArrayView& table : tables) require_disjoint(out, table);
     const int seq_axis = seq_axis_of(x, request), row_axis = is_batch_sequence ? batch_axis(seq_axis) : seq_axis;
     const Rows written = writable_rows_of(out, row_axis);
@@ -142,10 +142,9 @@ double RotaryEmbedding::row_factor(bool is_inverse) const {
 
 void write_tables(const RotaryEmbedding& embedding, const TablesRequest& request, FrontEnd& front_end) {
   const TableForm& form = request.form;
-  const PlacementArguments& placement = request.placement;
-  require_one_placement(embedding, placement);
-  refuse_counting(embedding, placement.count ? "positions" : nullptr);
-  for (const ArrayView* const validity : {&placement.valid, &placement.lengths}) {
+  require_one_placement(embedding, request);
+  refuse_counting(embedding, request.count ? "positions" : nullptr);
+  for (const ArrayView* const validity : {&request.valid, &request.lengths}) {
     if (validity->is_given()) refuse_value(validity->name, {"was given"}, {"no padding: tables have none"});
   }
   const DType dtype = dtype_of_values(request);
@@ -153,13 +152,13 @@ void write_tables(const RotaryEmbedding& embedding, const TablesRequest& request
                                         : dtype == DType::float64        ? DType::complex128
                                                                          : DType::complex64;
   const Shape columns = shape_of_row(form, embedding.pairs());
-  const PlacedRows rows = placed_rows(placement, request.out[0], columns, 0, embedding.coordinates.count);
+  const PlacedRows rows = placed_rows(request, request.out[0], columns, 0, embedding.coordinates.count);
   ArrayView out[2];
   std::array<Rows, 2> written;
   for (std::size_t i = 0; i < form.array_count; ++i) {
     const ArrayView& given = request.out[i];
     out[i] = output_of(without_axes_in_front(given, rows.shape.axes()), of_array, rows.shape, front_end);
-    require_disjoint(out[i], placement);
+    require_disjoint(out[i], request);
     written[i] = form.inner == InnerAxes::columns ? writable_rows_of(out[i], rows.row_axes - 1)
                                                   : writable_rows_of_values(out[i], dtype, rows.row_axes);
   }
@@ -176,9 +175,9 @@ void write_tables(const RotaryEmbedding& embedding, const TablesRequest& request
 }
 
 void rotate(const RotaryEmbedding& embedding, const RotateRequest& request, FrontEnd& front_end) {
-  require_one_placement(embedding, request.placement);
-  const Extent extent = checked_extent(request, rotated_heads(embedding));
-  const Placement placement = placement_of(request.placement, extent, 0, embedding.coordinates.count, request.is_shift);
+  require_one_placement(embedding, request);
+  const Extent extent = checked_extent(request, expected_heads(embedding));
+  const Placement placement = placement_of(request, extent, 0, embedding.coordinates.count, request.is_shift);
   // Keys that are moved contain the embedding's factor.
   const double row_factor = request.is_shift ? 1.0 : embedding.row_factor(request.is_inverse);
   rotate_by(embedding.source(row_factor), embedding.pairing(row_factor, request.is_inverse), extent, placement, {},
@@ -188,21 +187,20 @@ void rotate(const RotaryEmbedding& embedding, const RotateRequest& request, Fron
 void rotate_by_tables(const GivenTables& tables, const RotateRequest& given, FrontEnd& front_end) {
   const ArrayView cos_and_sin[] = {tables.cos, tables.sin};
   RotateRequest request = given;
-  PlacementArguments& placed = request.placement;
-  require_one_placement(placed);
+  require_one_placement(request);
   const CheckedTables checked =
       checked_tables(tables.cos, tables.sin, request.arrays[0], tables.interleaved, tables.head_dim);
   // Tables [B, L, pairs] have a row for each row of the arrays: positions number them.
   const bool has_numbered_rows = tables.cos.axes == 3;
   std::ptrdiff_t strides_bytes[2];
   if (has_numbered_rows) {
-    const char* const offset = placed.offset ? "offset" : placed.offsets.name;
-    for (const char* const name : {offset, placed.positions.name, placed.cu_seqlens.name}) {
+    const char* const offset = request.offset ? "offset" : request.offsets.name;
+    for (const char* const name : {offset, request.positions.name, request.cu_seqlens.name}) {
       if (name == nullptr) continue;
       refuse_value("cos", {"has a row for each row of x, and ", name, " was given"}, {"one of them"},
                    {"pass tables [rows, pairs], or leave ", name, " out"});
     }
-    placed.positions = contiguous_view(nullptr, "cos[..., 0]", DType::int64, tables.cos.shape, 2, strides_bytes);
+    request.positions = contiguous_view(nullptr, "cos[..., 0]", DType::int64, tables.cos.shape, 2, strides_bytes);
   }
   const std::int64_t pairs = checked.cosines.columns, columns = 2 * pairs;
   const Extent extent = checked_extent(
@@ -213,9 +211,9 @@ void rotate_by_tables(const GivenTables& tables, const RotateRequest& given, Fro
     // As many as the arrays have rows. A table of another shape is refused before one is read.
     numbers.resize(static_cast<std::size_t>(std::max<std::int64_t>(extent.batch_rows * extent.seq_len, 1)));
     std::iota(numbers.begin(), numbers.end(), 0);
-    placed.positions.data = reinterpret_cast<char*>(numbers.data());
+    request.positions.data = reinterpret_cast<char*>(numbers.data());
   }
-  const Placement placement = placement_of(placed, extent);
+  const Placement placement = placement_of(request, extent);
   const Pairing pairing{pairs, tables.interleaved, request.is_inverse, {{0, pairs}}};
   rotate_by(RotaryTables(checked.cosines, checked.sines), pairing, extent, placement, {cos_and_sin, 2}, request,
             front_end);

@@ -11,16 +11,16 @@ namespace fastpe {
 namespace {
 
 // The argument that has an entry for each row of a batch. Only of `positions` and `valid` may one entry be for all.
-const char* per_row_argument(const PlacementArguments& arguments, int coordinate_count) {
-  if (arguments.cu_seqlens.is_given()) return nullptr;
+const char* per_row_argument(const Request& request, int coordinate_count) {
+  if (request.cu_seqlens.is_given()) return nullptr;
   const auto differs = [](const ArrayView& array, int axes) {
     return array.is_given() && array.axes >= axes && array.shape[0] != 1;
   };
-  for (const ArrayView* const array : {&arguments.offsets, &arguments.lengths}) {
+  for (const ArrayView* const array : {&request.offsets, &request.lengths}) {
     if (array->is_given() && array->axes > 0) return array->name;
   }
-  if (differs(arguments.positions, coordinate_count > 0 ? 3 : 2)) return arguments.positions.name;
-  return differs(arguments.valid, 2) ? arguments.valid.name : nullptr;
+  if (differs(request.positions, coordinate_count > 0 ? 3 : 2)) return request.positions.name;
+  return differs(request.valid, 2) ? request.valid.name : nullptr;
 }
 
 // Whether each column is there twice: at k and at k + distance for k = 0, step, 2 step .. Rows whose columns are all
@@ -65,7 +65,7 @@ bool have_twins(const CheckedTables& tables) {
 }
 
 // Cosines and sines among the queries and keys would be rotated as well. They have no axis of heads.
-void refuse_tables(const Slice<ArrayView>& arrays) {
+void refuse_tables(const View<ArrayView>& arrays) {
   for (std::size_t i = 1; i + 1 < arrays.count; ++i) {
     const ArrayView &cos = arrays[i], &sin = arrays[i + 1];
     if (cos.axes >= arrays[0].axes || !std::equal(cos.shape, cos.shape + cos.axes, sin.shape, sin.shape + sin.axes)) {
@@ -85,7 +85,7 @@ void refuse_tables(const Slice<ArrayView>& arrays) {
 Extent extent_of_heads(const ArrayView& array, const RotateRequest& request) {
   const int seq_axis = seq_axis_of(array, request);
   Extent extent = extent_of(array, seq_axis, seq_axis_remedy);
-  if (request.placement.cu_seqlens.is_given() || (array.axes == 3 && seq_axis == 0)) {
+  if (request.cu_seqlens.is_given() || (array.axes == 3 && seq_axis == 0)) {
     extent.has_batch = false;
     extent.batch_rows = 1;
   }
@@ -103,7 +103,7 @@ std::string other_seq_axis(const ArrayView& array, const ArrayView& x) {
   return "bring both into one order of axes, such as by np.swapaxes, or rotate each in a call of its own";
 }
 
-void require_width(const ArrayView& array, const RotatedHeads& heads) {
+void require_width(const ArrayView& array, const ExpectedHeads& heads) {
   if (array.last() < heads.rotary_dim) {
     refuse_value(array.name, {"has ", array.last(), " columns"},
                  {"at least ", heads.rotary_dim, ", those that are rotated"},
@@ -163,11 +163,11 @@ int seq_axis_of(const ArrayView& array, const RotateRequest& request) {
   return seq_axis_of(array, request.seq_axis, "head_dim");
 }
 
-Extent checked_extent(const RotateRequest& request, const RotatedHeads& heads) {
+Extent checked_extent(const RotateRequest& request, const ExpectedHeads& heads) {
   const ArrayView& x = request.arrays[0];
   dtype_of(x);
   refuse_tables(request.arrays);
-  const char* const per_row = per_row_argument(request.placement, heads.coordinate_count);
+  const char* const per_row = per_row_argument(request, heads.coordinate_count);
   Extent extent;
   for (const ArrayView& array : request.arrays) {
     if (is_integer(array.dtype) || array.dtype == DType::boolean) {

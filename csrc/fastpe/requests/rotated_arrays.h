@@ -13,15 +13,15 @@ namespace fastpe {
 const char* rotated_name(std::size_t index);
 
 struct RotateRequest : Request {
-  Slice<ArrayView> arrays;  // x first
-  Slice<ArrayView> outs;    // one for each array; without them, the results are the arrays themselves, or a new one
-  bool is_in_place;
+  View<ArrayView> arrays;  // x first
+  View<ArrayView> outs;    // one for each array; without them, the results are the arrays themselves, or a new one
+  bool is_in_place = false;
   std::optional<std::int64_t> seq_axis;
-  bool is_inverse;
-  bool is_shift;  // keys are rotated on: the positions are distances to move by
+  bool is_inverse = false;
+  bool is_shift = false;  // keys are rotated on: the positions are distances to move by
 };
 
-struct RotatedHeads {
+struct ExpectedHeads {
   std::int64_t rotary_dim;
   int coordinate_count;   // of each position; 0: it is one number
   const char* narrower;   // what to do about heads that are narrower
@@ -30,7 +30,7 @@ struct RotatedHeads {
 };
 int seq_axis_of(const ArrayView& array, const RotateRequest& request);
 // Checks everything that does not depend on positions. What these are given for follows from all arrays.
-Extent checked_extent(const RotateRequest& request, const RotatedHeads& heads);
+Extent checked_extent(const RotateRequest& request, const ExpectedHeads& heads);
 
 // [rows, pairs] or [B, L, pairs] of one dtype each, for whole heads, or for a part of heads that are `head_dim` wide.
 struct CheckedTables {

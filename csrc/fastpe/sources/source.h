@@ -12,10 +12,13 @@
 
 namespace fastpe {
 
-// Positions that a source has rows for: those of a table have no fractions.
-struct PositionRange {
+// What a source has rows for: positions, of which those of a table have no fractions. And which rows it makes together:
+// those of blocks of positions, `blocks_at_once` from a block's start on.
+struct SourceShape {
   std::int64_t lowest, highest;
   bool has_fractions;
+  std::int64_t block_rows = 1, blocks_at_once = 1;
+  std::int64_t first_block = 0;  // where one of them begins
 
   bool has(const Number& position) const {
     if (position.is_integer()) return lowest <= position.integer && position.integer <= highest;
@@ -29,25 +32,16 @@ struct PositionRange {
     if (!span.position.is_integer()) return has(span.position);
     return lowest <= span.lowest() && span.highest() <= highest;
   }
-};
-
-// Blocks of positions whose rows are made together, `at_once` blocks from a block's start on.
-struct BlockShape {
-  std::int64_t rows = 1;
-  std::int64_t at_once = 1;
-  std::int64_t first = 0;  // where one of them begins
-
   // How many rows from this position on are made together: some blocks, or the rest of one.
   std::int64_t rows_together(std::int64_t position) const {
-    const std::int64_t row = (position - first) % rows;
-    return row == 0 ? at_once * rows : row < 0 ? -row : rows - row;
+    const std::int64_t row = (position - first_block) % block_rows;
+    return row == 0 ? blocks_at_once * block_rows : row < 0 ? -row : block_rows - row;
   }
 };
 
 class Source {
  public:
-  const PositionRange range;
-  const BlockShape blocks;
+  const SourceShape shape;
 
   // The rows from position 0 on, of which those within the bounds are there, in this dtype or in the operation's own;
   // or no data.
@@ -73,7 +67,7 @@ class Source {
   Source& operator=(const Source&) = delete;
 
  protected:
-  Source(PositionRange range_, BlockShape blocks_) : range(range_), blocks(blocks_) {}
+  explicit Source(const SourceShape& shape_) : shape(shape_) {}
   ~Source() = default;
 };
 

@@ -10,7 +10,7 @@ namespace fastpe {
 
 class LearnedTable final : public Source {
  public:
-  explicit LearnedTable(const TableView& table) : Source({0, table.rows - 1, false}, {}), table_(table) {}
+  explicit LearnedTable(const TableView& table) : Source({0, table.rows - 1, false}), table_(table) {}
 
   TableView kept_rows(DType, const PositionBounds&) const override { return table_; }
   // Never called: make_plan() always asks for kept_rows() where blocks are single rows.
@@ -25,9 +25,7 @@ class RotaryTables final : public Source {
  public:
   // Both have the same shape and dtype. Positions number the rows of all items.
   RotaryTables(const ConstRows& cosines, const ConstRows& sines)
-      : Source({0, cosines.item_count * cosines.seq_len - 1, false}, {rows_at_once}),
-        cosines_(cosines),
-        sines_(sines) {}
+      : Source({0, cosines.item_count * cosines.seq_len - 1, false, rows_at_once}), cosines_(cosines), sines_(sines) {}
 
   void write_rows(const Span& span, const Target& target, char* scratch) const override;
 

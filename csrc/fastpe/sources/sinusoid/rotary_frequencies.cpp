@@ -227,7 +227,7 @@ RotaryScaling checked(const RotaryScaling& given, std::int64_t rotary_dim, doubl
 
 }  // namespace
 
-Slice<ScalingNumber> scaling_numbers() { return {numbers, std::size(numbers)}; }
+View<ScalingNumber> scaling_numbers() { return {numbers, std::size(numbers)}; }
 
 void require_base(double base) {
   if (!(1.0 <= base && std::isfinite(base))) refuse_value("base", {"is ", base}, {"a finite number, at least 1"});

@@ -55,7 +55,7 @@ struct ScalingNumber {
   unsigned needed_by, optional_for;  // types, a bit for each
   double otherwise;                  // what it is, or may be, where it is optional
 };
-Slice<ScalingNumber> scaling_numbers();
+View<ScalingNumber> scaling_numbers();
 
 struct RotaryFrequencies {
   std::vector<double> radians;  // [rotary_dim / 2]

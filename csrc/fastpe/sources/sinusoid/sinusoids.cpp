@@ -28,8 +28,9 @@ FrequencyCoordinates::FrequencyCoordinates(const std::vector<double>& given, std
 }
 
 Sinusoids::Sinusoids(const Encoding& encoding, std::int64_t first_column, const FrequencyCoordinates* coordinates)
-    : Source({-max_position, max_position, true},
-             coordinates == nullptr ? BlockShape{block_rows, blocks_at_once, -block_radius} : BlockShape{}),
+    : Source(coordinates == nullptr
+                 ? SourceShape{-max_position, max_position, true, block_rows, blocks_at_once, -block_radius}
+                 : SourceShape{-max_position, max_position, true}),
       encoding_(encoding),
       encoder_(encoding.encoder),
       first_column_(first_column),

@@ -55,7 +55,7 @@ class Sinusoids final : public Source {
 class AngleRows final : public Source {
  public:
   AngleRows(const Encoder& encoder, const FrequencyCoordinates& coordinates)
-      : Source({-max_position, max_position, true}, {}), encoder_(encoder), coordinates_(coordinates) {}
+      : Source({-max_position, max_position, true}), encoder_(encoder), coordinates_(coordinates) {}
 
   void write_rows(const Span& span, const Target& target, char* scratch) const override;
 
