@@ -6,7 +6,7 @@ from __future__ import annotations
 import gc
 import pathlib
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -49,8 +49,16 @@ def test_what_is_written_to_is_the_memory_itself(name: str, form: str) -> None:
     assert producer.made == producer.deleted > 0
 
 
+@pytest.fixture
+def no_garbage_collector() -> Iterator[None]:
+    """What a call keeps in a circle of references is then kept for good."""
+    gc.disable()
+    yield
+    gc.enable()
+
+
 @pytest.mark.parametrize("name", READS)
-def test_what_is_read_is_an_array_of_any_library(name: str) -> None:
+def test_what_is_read_is_an_array_of_any_library(name: str, no_garbage_collector: None) -> None:
     made: list[Producer] = []
 
     def tensor(array: Array) -> Producer:

@@ -158,7 +158,9 @@ class _Candidate:
     def match(self) -> Match:
         cells, axis, is_sequence = self.reading.cells, self.convention.axis, self.reading.is_sequence
         d_model, allowed = cells.shape[1], np.zeros(cells.shape[1])
-        for (encoding, columns), line in zip(self.shares, self.lines, strict=True):
+        # What `make` keeps does not have the match itself, so that the table is freed without the garbage collector.
+        shape, axes = self.reading.shape, [*zip(self.shares, self.lines, strict=True)]
+        for (encoding, columns), line in axes:
             factor, furthest = abs(axis._numbers(encoding.d_model).scale), float(np.abs(line).max())
             bounds = factor * numbers.tolerance(encoding.frequencies, furthest, self.reading.rounding)
             for function in axis._columns(encoding.d_model):
@@ -166,8 +168,8 @@ class _Candidate:
 
         def make(rows: Rows) -> list[Array]:
             made = np.zeros((len(rows), d_model), cells.dtype)
-            places = np.unravel_index(rows, self.reading.shape)
-            for (encoding, columns), line, place in zip(self.shares, self.lines, places, strict=True):
+            places = np.unravel_index(rows, shape)
+            for ((encoding, columns), line), place in zip(axes, places, strict=True):
                 made[:, columns] = encoding.encode(line[place], dtype=made.dtype)[:, : len(columns)]
             return [made]
 
