@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import fastpe
+from fastpe._config.tables import table
 
 from ..oracles.refusals import naming
 
@@ -221,3 +222,27 @@ def test_layers_that_are_alike_are_made_once(monkeypatch: pytest.MonkeyPatch) ->
     config = {"model_type": "gemma3_text", "num_hidden_layers": 62}
     assert len(fastpe.RotaryEmbedding.layers_from_config(config)) == 62
     assert len(made) == 2
+
+
+def test_a_type_that_ends_in_vision_or_audio_may_be_a_whole_model() -> None:
+    for name, inner in (("aya_vision", "cohere2"), ("qwen2_audio", "qwen2")):
+        text = {"hidden_size": 256, "num_attention_heads": 4, "num_hidden_layers": 4}
+        whole = fastpe.ModelConfig({"model_type": name, "text_config": text})
+        assert whole.vision is None
+        assert whole.audio is None
+        assert whole.text is not None
+        assert whole.text.model_type == inner
+        assert len(fastpe.RotaryEmbedding.layers_from_config(whole)) == 4
+
+
+def test_no_error_says_to_make_the_call_that_raised_it() -> None:
+    kinds = ("models", "parts", "layouts", "told", "without", "sinusoids", "grids", "biases", "learned")
+    said: dict[str, list[str]] = {}
+    for model_type in {name for kind in kinds for name in table()[kind]}:
+        for kind in (fastpe.RotaryEmbedding, fastpe.PositionalEncoding, fastpe.RotaryLayout):
+            call: Any = kind.from_config
+            try:
+                call({"model_type": model_type})
+            except ValueError as error:
+                said.setdefault(f"use fastpe.{kind.__name__}.from_config(config)", []).append(str(error))
+    assert not [error for call, errors in said.items() for error in errors if call in error]

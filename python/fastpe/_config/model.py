@@ -250,7 +250,7 @@ class ModelConfig:
         is_alone = kind == "vision" and f"{name}_vision" in table()["layouts"] and "text_config" not in self._json
         is_alone = is_alone and any(each in self._json for each in _of_images)
         is_named = ending.search(name) is not None or (kind == "vision" and name in table()["layouts"])
-        return self if is_alone or is_named else None
+        return self if is_alone or (is_named and name not in table()["parts"]) else None
 
 
 def model_of(config: "Json | str | os.PathLike[str] | ModelConfig") -> ModelConfig:
