@@ -35,7 +35,7 @@ def run_python(arguments: list[str], timeout_seconds: float, environment: dict[s
 def run_script() -> Callable[..., str]:
     """Run a script given as text, with arguments."""
 
-    def run(script: str, *arguments: str, timeout_seconds: float = 60.0, **environment: str) -> str:
+    def run(script: str, *arguments: str, timeout_seconds: float = 120.0, **environment: str) -> str:
         return run_python(["-c", textwrap.dedent(script), *arguments], timeout_seconds, environment)
 
     return run
@@ -45,7 +45,7 @@ def run_script() -> Callable[..., str]:
 def run_file() -> Callable[..., str]:
     """Run a script file with arguments."""
 
-    def run(path: pathlib.Path, *arguments: str, timeout_seconds: float = 60.0, **environment: str) -> str:
+    def run(path: pathlib.Path, *arguments: str, timeout_seconds: float = 120.0, **environment: str) -> str:
         return run_python([str(path), *arguments], timeout_seconds, environment)
 
     return run

@@ -42,4 +42,4 @@ def with_others(packages: str, order: str) -> object:
     ids="-".join,
 )
 def test_fork(scenario: list[str], run_file: Callable[..., str]) -> None:
-    run_file(HERE / "fork_scenarios.py", *scenario, timeout_seconds=90)
+    run_file(HERE / "fork_scenarios.py", *scenario, timeout_seconds=300)

@@ -29,7 +29,6 @@ def test_import_in_a_sub_interpreter_is_an_error(before: str, module: str, run_s
         interpreters.run_string(other, code)
         interpreters.destroy(other)  # Python itself may wait for it at its end
         """,
-        timeout_seconds=20,
     )
     assert "main interpreter" in said
     assert said.count("\n") == 1

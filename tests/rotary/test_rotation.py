@@ -104,4 +104,4 @@ for dtype, interleaved, width, gap in itertools.product(("f4", "f8"), (False, Tr
 
 
 def test_an_out_that_goes_past_the_caches_has_the_bits_of_the_rotation_in_place(instruction_set: str) -> None:
-    run_python(["-c", PAST_THE_CACHES], 60, {"FASTPE_STREAMING_BYTES": "1", "FASTPE_ISA": instruction_set})
+    run_python(["-c", PAST_THE_CACHES], 120, {"FASTPE_STREAMING_BYTES": "1", "FASTPE_ISA": instruction_set})

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# Tests on the CPython of a Debian for AArch64, which QEMU runs: aarch64.sh ROOT [pytest's arguments]
+# Tests on the CPython of a Debian for AArch64, which QEMU runs: .ci/aarch64.sh ROOT [pytest's arguments]
 # The module is compiled here, by GCC's cross-compiler, and packages are installed from here: both would take long in QEMU.
 set -euo pipefail
 cd "$(dirname "$0")/.."
