@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import json
 import pathlib
-from typing import Any
 
 import pytest
 
@@ -16,20 +15,9 @@ from ..oracles.stored_inputs import check
 STORED = json.loads((pathlib.Path(__file__).parents[1] / "data" / "graph_inputs.json").read_text("utf-8"))
 
 
-def rows_of(kind: str) -> list[Any]:
-    return [pytest.param(name, id=name) for name, kinds in graphs().items() if kind in kinds]
+ROWS = [(kind, name) for name, kinds in graphs().items() for kind in ("text", "vision", "audio") if kind in kinds]
 
 
-@pytest.mark.parametrize("name", rows_of("text"))
-def test_prompts(name: str) -> None:
-    check(STORED, "text", name)
-
-
-@pytest.mark.parametrize("name", rows_of("vision"))
-def test_images(name: str) -> None:
-    check(STORED, "vision", name)
-
-
-@pytest.mark.parametrize("name", rows_of("audio"))
-def test_sound(name: str) -> None:
-    check(STORED, "audio", name)
+@pytest.mark.parametrize(("kind", "name"), ROWS)
+def test_inputs(kind: str, name: str) -> None:
+    check(STORED, kind, name)
