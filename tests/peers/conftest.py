@@ -3,9 +3,11 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import logging
 import pathlib
 import sys
 import types
+import warnings
 from typing import Any
 
 import pytest
@@ -14,6 +16,28 @@ import pytest
 def pytest_ignore_collect(config: pytest.Config) -> bool | None:
     """To import these files and leave their tests out takes as long as all others."""
     return True if "not peers" in config.option.markexpr else None
+
+
+def imported(module: str) -> Any:
+    """A module of a package that may not be installed."""
+    logging.disable(logging.WARNING)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            return importlib.import_module(module)
+        except ModuleNotFoundError as error:
+            if "." in str(error.name):
+                raise  # it has another name in a newer release
+            pytest.skip(f"{module} needs {error.name}, which is not installed; see the head of test_peers.py")
+
+
+def modeling(model: str, file: str = "") -> Any:
+    return imported(f"transformers.models.{model}.modeling_{file or model}")
+
+
+def tool() -> Any:
+    """The script that measures models: it knows how to call each module's own rotation."""
+    return imported("tools.measures.rotation")
 
 
 def timm_layer(name: str) -> Any:

@@ -252,7 +252,6 @@ def masks_of_a_model(config: Any, valid: Any) -> dict[int, Any]:
 )
 def test_each_layer_of_a_model(model_type: str, given: dict[str, Any]) -> None:
     """The masks that each layer of a tiny model is given, and those of the calls that the report of its file prints."""
-    tiny.tool()
     made, written = tiny.configured(model_type, given)
     saved = [json.loads(made.to_json_string(use_diff=use_diff)) for use_diff in (True, False)]
     valid = np.arange(tiny.LENGTH) >= np.array([[3], [0]])

@@ -11,10 +11,8 @@ With torch installed first, so that nothing else picks its build:
 
 from __future__ import annotations
 
-import importlib
 import os
 import types
-import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -25,7 +23,7 @@ import pytest
 import fastpe
 
 from ..oracles import docs_pages
-from .conftest import timm_layer
+from .conftest import imported, modeling, timm_layer
 
 pytestmark = [
     pytest.mark.peers,
@@ -37,32 +35,19 @@ ROWS = docs_pages.rows()
 Table = npt.NDArray[Any]
 
 
-def _imported(module: str) -> Any:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        try:
-            return importlib.import_module(module)
-        except ModuleNotFoundError as error:
-            pytest.skip(f"{module} needs {error.name}, which is not installed; see the head of this file")
-
-
-def _model(name: str) -> Any:
-    return _imported(f"transformers.models.{name}.modeling_{name}")
-
-
 def _shape_only(*shape: int) -> Any:
-    return _imported("torch").zeros(shape)
+    return imported("torch").zeros(shape)
 
 
 def _keras_hub(module: str) -> Any:
     os.environ.setdefault("KERAS_BACKEND", "torch")
-    return _imported(f"keras_hub.{module}")
+    return imported(f"keras_hub.{module}")
 
 
 def _tatp22(name: str) -> Callable[..., Any]:
     def encode(d: int, shape: tuple[int, ...] | None = None, L: int = 0) -> Any:
         lengths = (L,) if shape is None else shape
-        layer = getattr(_imported("positional_encodings.torch_encodings"), f"{name}{len(lengths)}D")(d)
+        layer = getattr(imported("positional_encodings.torch_encodings"), f"{name}{len(lengths)}D")(d)
         cells = (1, d, *lengths) if "Permute" in name else (1, *lengths, d)
         return layer(_shape_only(*cells))[0]
 
@@ -70,11 +55,11 @@ def _tatp22(name: str) -> Callable[..., Any]:
 
 
 def _embeddings() -> Any:
-    return _imported("diffusers.models.embeddings")
+    return imported("diffusers.models.embeddings")
 
 
 def _tensor(values: Table) -> Any:
-    return _imported("torch").from_numpy(values)
+    return imported("torch").from_numpy(values)
 
 
 def _timesteps(**knobs: Any) -> Callable[..., Any]:
@@ -82,20 +67,20 @@ def _timesteps(**knobs: Any) -> Callable[..., Any]:
 
 
 def _guidance(w: Table, d: int) -> Any:
-    module = _imported("diffusers.pipelines.latent_consistency_models.pipeline_latent_consistency_text2img")
+    module = imported("diffusers.pipelines.latent_consistency_models.pipeline_latent_consistency_text2img")
     method = module.LatentConsistencyModelPipeline.get_guidance_scale_embedding
     return method(None, _tensor(w), embedding_dim=d)
 
 
 def _vit_mae(H: int, W: int, d: int) -> Any:
     # With its class token, and the halves swapped as its own initialisation does it.
-    table = _model("vit_mae").build_2d_sinusoidal_position_embedding(H, W, d, cls_token=True)
-    return _imported("torch").cat([table[:, d // 2 :], table[:, : d // 2]], dim=1)
+    table = modeling("vit_mae").build_2d_sinusoidal_position_embedding(H, W, d, cls_token=True)
+    return imported("torch").cat([table[:, d // 2 :], table[:, : d // 2]], dim=1)
 
 
 def _timm(**knobs: Any) -> Callable[..., Any]:
     def encode(H: int, W: int, d: int) -> Any:
-        _imported("torch")
+        imported("torch")
         return timm_layer("pos_embed_sincos").build_sincos2d_pos_embed([H, W], d, **knobs)
 
     return encode
@@ -103,8 +88,8 @@ def _timm(**knobs: Any) -> Callable[..., Any]:
 
 def _detr(model: str, name: str, **knobs: Any) -> Callable[..., Any]:
     def encode(H: int, W: int, d: int, valid: Table | None = None) -> Any:
-        torch = _imported("torch")
-        layer = getattr(_model(model), name)(d // 2, **knobs)
+        torch = imported("torch")
+        layer = getattr(modeling(model), name)(d // 2, **knobs)
         batch = 1 if valid is None else len(valid)
         given = None if valid is None else torch.from_numpy(valid)
         # Its mask is True for cells that are valid, as fastpe's is.
@@ -116,7 +101,7 @@ def _detr(model: str, name: str, **knobs: Any) -> Callable[..., Any]:
 
 
 def _sam(points: Table, matrix: Table) -> Any:
-    layer = _model("sam").SamPositionalEmbedding(types.SimpleNamespace(scale=1.0, num_pos_feats=matrix.shape[1]))
+    layer = modeling("sam").SamPositionalEmbedding(types.SimpleNamespace(scale=1.0, num_pos_feats=matrix.shape[1]))
     layer.positional_embedding.data = _tensor(matrix.astype(np.float32))
     return layer(_tensor(points.astype(np.float32))).detach()
 
@@ -142,11 +127,11 @@ PEERS: dict[str, list[tuple[str, Callable[..., Any], list[dict[str, Any]]]]] = {
         lambda L, d, start_index: _keras_hub("layers").SinePositionEncoding()(_shape_only(1, L, d), start_index=start_index)[0].cpu(),
         [{**example, "start_index": 4} for example in _long(2, 7, 256)])],
     "diffusers StableAudio3ExpoFourierFeatures": [("Stable Audio 3",
-        lambda timesteps, d: _imported("diffusers.models.transformers.transformer_stable_audio3")
+        lambda timesteps, d: imported("diffusers.models.transformers.transformer_stable_audio3")
         .StableAudio3ExpoFourierFeatures(d)(_tensor(timesteps.astype(np.float32))),
         [{"timesteps": np.linspace(0.0, 1.0, 65), "d": d} for d in (4, 256)])],
     "get_1d_sine_pe of SAM 2, SAM 3 and EdgeTAM": [(model,
-        lambda positions, d, model=model: _model(model).get_1d_sine_pe(_tensor(positions), d),
+        lambda positions, d, model=model: modeling(model).get_1d_sine_pe(_tensor(positions), d),
         [{"positions": np.linspace(0.0, 1.0, 16, dtype=np.float32), "d": d} for d in (8, 256)])
         for model in ("sam2_video", "sam3_tracker_video", "edgetam_video")],
     "keras-hub Flux": [("keras-hub Flux",
@@ -157,7 +142,7 @@ PEERS: dict[str, list[tuple[str, Callable[..., Any], list[dict[str, Any]]]]] = {
         lambda H, W, d: _keras_hub("src.models.d_fine.d_fine_hybrid_encoder").DFineHybridEncoder
         .build_2d_sincos_position_embedding(W, H, d)[0].cpu(), _grids(4, 256))],
     "x-transformers ScaledSinusoidalEmbedding": [("x_transformers",
-        lambda L, d: _imported("x_transformers.x_transformers").ScaledSinusoidalEmbedding(d)(_shape_only(1, L, d)).detach(),
+        lambda L, d: imported("x_transformers.x_transformers").ScaledSinusoidalEmbedding(d)(_shape_only(1, L, d)).detach(),
         _long(2, 256))],
     "diffusers SinusoidalPositionalEmbedding": [("diffusers 1-D",
         lambda L, d: _embeddings().SinusoidalPositionalEmbedding(d, max_seq_length=L).pe[0],
@@ -191,7 +176,7 @@ PEERS: dict[str, list[tuple[str, Callable[..., Any], list[dict[str, Any]]]]] = {
         [{"T": 13, "H": 8, "W": 12, "d": 64, "spatial": 1.0, "temporal": 1.0},
          {"T": 5, "H": 30, "W": 45, "d": 16, "spatial": 1.875, "temporal": 1.0}])],
     "transformers build_2d_sinusoidal_position_embedding": [(f"transformers 2-D, {model}",
-        lambda H, W, d, model=model: _model(model).build_2d_sinusoidal_position_embedding(H, W, d),
+        lambda H, W, d, model=model: modeling(model).build_2d_sinusoidal_position_embedding(H, W, d),
         _grids(4, 64)) for model in ("vit_mae", "aimv2", "rt_detr")],
     "timm build_sincos2d_pos_embed": [("timm", _timm(), _grids(4, 768))],
     "timm build_sincos2d_pos_embed, interleave_sin_cos": [
@@ -208,7 +193,7 @@ PEERS: dict[str, list[tuple[str, Callable[..., Any], list[dict[str, Any]]]]] = {
     "DETR PositionEmbeddingSine, normalize=False": [("Detr, normalize=False",
         _detr("detr", "DetrSinePositionEmbedding", normalize=False), _grids(8, 256))],
     "transformers encode_sinusoidal_position_embedding": [("ConditionalDetr anchors",
-        lambda x, y, d: _model("conditional_detr").encode_sinusoidal_position_embedding(
+        lambda x, y, d: modeling("conditional_detr").encode_sinusoidal_position_embedding(
             _tensor(np.stack([x, y], -1).astype(np.float32)), d // 2),
         [{"x": np.linspace(0, 1, 50), "y": np.linspace(1, 0.25, 50), "d": d} for d in (4, 256)])],
 }  # fmt: skip
@@ -244,7 +229,7 @@ def test_the_documented_call_replaces_the_package(
 
 
 def test_a_buffer_with_a_padding_row_is_identified() -> None:
-    layer = _model("m2m_100").M2M100SinusoidalPositionalEmbedding(500, 64, 1)
+    layer = modeling("m2m_100").M2M100SinusoidalPositionalEmbedding(500, 64, 1)
     found = fastpe.identify(layer.weights)
     assert (found.convention, found.zero_rows) == (fastpe.conventions["fairseq"], (1,))
     assert found.code == "fastpe.encode(500, 64, convention='fairseq')"

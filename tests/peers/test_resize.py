@@ -23,7 +23,7 @@ import pytest
 
 import fastpe
 
-from .conftest import timm_layer
+from .conftest import modeling, timm_layer
 
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
@@ -57,10 +57,6 @@ def table_of(rows: int, seed: int = 0) -> Array:
 
 def rows_of(value: Any) -> Array:
     return np.asarray(value.detach()).reshape(-1, WIDTH)
-
-
-def modeling(model: str, file: str = "") -> Any:
-    return importlib.import_module(f"transformers.models.{model}.modeling_{file or model}")
 
 
 class Lengths(int):

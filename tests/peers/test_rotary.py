@@ -9,7 +9,6 @@ Run it with ``pytest -m peers tests/peers/test_rotary.py``.
 from __future__ import annotations
 
 import os
-import warnings
 from typing import Any
 
 import numpy as np
@@ -19,6 +18,7 @@ import pytest
 import fastpe
 
 from ..oracles import docs_pages
+from .conftest import imported
 
 pytestmark = [pytest.mark.peers, pytest.mark.filterwarnings("ignore")]
 
@@ -27,12 +27,6 @@ Array = npt.NDArray[Any]
 # A float32 angle p * w, rounded twice, is off by about 2**-23 of itself.
 LENGTH = 64
 ROUNDING = LENGTH * 2.0**-22 + 2.0**-22
-
-
-def imported(module: str) -> Any:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        return pytest.importorskip(module)
 
 
 def normal(*shape: int, seed: int = 1) -> Array:

@@ -7,10 +7,8 @@ Run it with ``pytest -m peers tests/peers/test_rotary_configs.py``. If a release
 
 from __future__ import annotations
 
-import importlib
 import itertools
 import json
-import logging
 import math
 import pathlib
 import re
@@ -27,6 +25,7 @@ from fastpe._config.unread import concerns_rotation
 
 from ..oracles.configs import rotated_rope
 from ..oracles.refusals import naming
+from .conftest import imported, modeling, tool
 
 pytestmark = [pytest.mark.peers, pytest.mark.filterwarnings("ignore")]
 
@@ -80,19 +79,10 @@ classes = pytest.mark.parametrize(
 )
 
 
-def tool() -> Any:
-    """The script that measures models: it knows how to call each module's own rotation."""
-    pytest.importorskip("torch")
-    pytest.importorskip("transformers")
-    logging.disable(logging.WARNING)
-    return importlib.import_module("tools.measures.rotation")
-
-
 def made(folder: str, kind: str, config: str, **given: Any) -> tuple[Any, Any, Any]:
     """The module, its configuration, and the object that makes its tables."""
-    module = importlib.import_module(f"transformers.models.{folder}.modeling_{folder}")
-    configuration = importlib.import_module(f"transformers.models.{folder}.configuration_{folder}")
-    kind_of_config = getattr(configuration, config, None) or getattr(importlib.import_module("transformers"), config)
+    module, configuration = modeling(folder), imported(f"transformers.models.{folder}.configuration_{folder}")
+    kind_of_config = getattr(configuration, config, None) or getattr(imported("transformers"), config)
     chosen = kind_of_config(**given)
     return module, chosen, getattr(module, kind)(chosen)
 
@@ -164,7 +154,7 @@ def base_of(config: Any, layer_type: str | None) -> float:
 
 
 def ids(rows: int | None = None) -> Any:
-    torch = importlib.import_module("torch")
+    torch = imported("torch")
     positions = torch.from_numpy(POSITIONS)[None]
     return positions if rows is None else positions.expand(rows, 1, -1)
 
@@ -177,7 +167,6 @@ def arrays(result: Any) -> tuple[Array, ...]:
 
 @pytest.mark.parametrize("stored", STORED, ids=lambda row: f"{row['kind']}-{row['layer_type']}")
 def test_stored_values_are_those_of_the_classes(stored: dict[str, Any]) -> None:
-    tool()
     module, chosen, rotary = made(stored["folder"], stored["kind"], stored["config"])
     chosen.allow_global_per_layer_attribute_access = True
     inv_freq, factor = frequencies(rotary, stored["layer_type"], None)
@@ -189,8 +178,7 @@ def test_stored_values_are_those_of_the_classes(stored: dict[str, Any]) -> None:
 
 @classes
 def test_default_configuration(folder: str, kind: str, config: str, layer_type: str | None) -> None:
-    torch = pytest.importorskip("torch")
-    tool()
+    torch = imported("torch")
     module, chosen, rotary = made(folder, kind, config)
     theirs = arrays(rotary(torch.zeros(1), ids(), **({} if layer_type is None else {"layer_type": layer_type})))
     written = {**json.loads(chosen.to_json_string(use_diff=False)), **required(chosen.model_type)}
@@ -233,7 +221,7 @@ def test_every_key_of_every_class_is_read_or_listed() -> None:
 
 def inherited_keys() -> list[str]:
     """Keys of every configuration."""
-    return list(importlib.import_module("transformers").PretrainedConfig.__dataclass_fields__)
+    return list(imported("transformers").PretrainedConfig.__dataclass_fields__)
 
 
 # Keys that a file may have, and what they would be in it.
@@ -265,7 +253,7 @@ def their_tables(
     folder: str, kind: str, config: str, layer_type: str | None, given: dict[str, Any]
 ) -> tuple[tuple[Array, ...], Any] | None:
     """The tables of another configuration, and the configuration; None where they refuse it."""
-    torch = importlib.import_module("torch")
+    torch = imported("torch")
     try:
         _, chosen, rotary = made(folder, kind, config, **json.loads(json.dumps(given)))
         layer = {} if layer_type is None else {"layer_type": layer_type}
@@ -277,7 +265,6 @@ def their_tables(
 @classes
 def test_other_configurations(folder: str, kind: str, config: str, layer_type: str | None) -> None:
     """One key after the other has another value: both sides read it, or we refuse it with words."""
-    tool()
     _, usual, _ = made(folder, kind, config)
     usual.allow_global_per_layer_attribute_access = True
     for keys in OTHER_KEYS:
@@ -305,7 +292,6 @@ def test_other_configurations(folder: str, kind: str, config: str, layer_type: s
 @pytest.mark.parametrize(("folder", "kind", "config", "layer_type"), [row for row in CLASSES if row[3]], ids=str)
 def test_a_mapping_for_each_type_of_layers(folder: str, kind: str, config: str, layer_type: str, key: str) -> None:
     """Wherever the base and the part are, both sides read them, or we refuse them."""
-    tool()
     _, usual, _ = made(folder, kind, config)
     names = table()["models"][usual.model_type].get("layers") or [layer_type]
     linear = {"rope_type": "linear", "factor": 4.0}
@@ -329,8 +315,7 @@ def test_a_mapping_for_each_type_of_layers(folder: str, kind: str, config: str, 
     ("folder", "kind", "config", "given"), OTHER_CLASSES, ids=[f"{row[1]}-{len(row[3])}" for row in OTHER_CLASSES]
 )
 def test_other_forms(folder: str, kind: str, config: str, given: dict[str, Any]) -> None:
-    torch = pytest.importorskip("torch")
-    tool()
+    torch = imported("torch")
     scaling = {
         key: given.pop(key) for key in ("type", "alpha", "factor", "xdrope_section") if key in (given := dict(given))
     }
@@ -350,8 +335,7 @@ def test_other_forms(folder: str, kind: str, config: str, given: dict[str, Any])
 def test_sections_of_several_coordinates(
     folder: str, kind: str, config: str, sections: list[int], given: dict[str, Any]
 ) -> None:
-    torch = pytest.importorskip("torch")
-    tool()
+    torch = imported("torch")
     scaling = {"rope_type": "default", "mrope_section": sections}
     module, chosen, rotary = made(folder, kind, config, **given, rope_parameters=dict(scaling))
     written = {"model_type": chosen.model_type, **given, "rope_parameters": scaling}
@@ -372,8 +356,8 @@ def test_sections_of_several_coordinates(
 
 @pytest.mark.parametrize(("folder", "kind"), [("gptj", "GPTJ"), ("codegen", "CodeGen")])
 def test_sines_before_cosines(folder: str, kind: str) -> None:
-    torch = pytest.importorskip("torch")
-    module = importlib.import_module(f"transformers.models.{folder}.modeling_{folder}")
+    torch = imported("torch")
+    module = modeling(folder)
     rope = fastpe.RotaryEmbedding.from_config({"model_type": folder})
     theirs = module.create_sinusoidal_positions(1001, 64)[POSITIONS]
     bounds = table_bounds(rope, POSITIONS, 10000.0)
@@ -409,7 +393,6 @@ LISTS = {name: [first + k / 64 for k in range(32)] for name, first in (("short_f
 )
 def test_names_and_missing_keys_of_scalings(folder: str, prefix: str, name: str, lists: dict[str, Any]) -> None:
     """A config that they refuse is refused, and what they fall back to is what we fall back to."""
-    tool()
     usual = {"hidden_size": 512, "num_attention_heads": 8, "rope_theta": 10000.0}
     for key, factor, inner, outer, longest in itertools.product(
         ("type", "rope_type"), FACTORS, LENGTHS, LENGTHS, [{}, {"max_position_embeddings": 8192}]
@@ -443,12 +426,12 @@ def rotary_class(model_type: str) -> Any:
         "qwen2_5_vl_text": ("qwen2_5_vl", "Qwen2_5_VLRotaryEmbedding"),
     }
     folder, kind = known[model_type]
-    return getattr(importlib.import_module(f"transformers.models.{folder}.modeling_{folder}"), kind)
+    return getattr(modeling(folder), kind)
 
 
 def text_configuration(config: dict[str, Any]) -> Any:
     """What transformers makes of a file; the data names each type of layers once."""
-    transformers = importlib.import_module("transformers")
+    transformers = imported("transformers")
     written = json.loads(json.dumps(config))
     for part in (written, written.get("text_config", {})):
         if "layer_types" in part:
@@ -458,7 +441,7 @@ def text_configuration(config: dict[str, Any]) -> Any:
 
 def frequencies(rotary: Any, layer_type: str | None, seq_len: int | None) -> tuple[Array, float]:
     """Frequencies and factor of a module that has just seen a sequence of this length."""
-    torch = importlib.import_module("torch")
+    torch = imported("torch")
     last = torch.tensor([[0 if seq_len is None else seq_len - 1]])
     rotary(torch.zeros(1), last, **({} if layer_type is None else {"layer_type": layer_type}))
     prefix = "" if layer_type is None else f"{layer_type}_"
@@ -472,7 +455,6 @@ def frequencies(rotary: Any, layer_type: str | None, seq_len: int | None) -> tup
     ids=lambda each: each["model"] if "model" in each else f"{each['layer_type']}-{each['seq_len']}",
 )
 def test_stored_frequencies_are_those_of_published_configurations(model: dict[str, Any], case: dict[str, Any]) -> None:
-    tool()
     layer_type, seq_len = case["layer_type"], case["seq_len"]
     config = text_configuration(model["config"])
     config.allow_global_per_layer_attribute_access = True

@@ -11,7 +11,6 @@ import contextlib
 import importlib
 import inspect
 import json
-import logging
 import pathlib
 from collections import defaultdict
 from collections.abc import Iterator
@@ -22,6 +21,8 @@ import pytest
 
 import fastpe
 from fastpe._config.tables import table
+
+from .conftest import tool
 
 pytestmark = [pytest.mark.peers, pytest.mark.filterwarnings("ignore")]
 
@@ -124,13 +125,6 @@ GIVEN: list[tuple[str, dict[str, Any]]] = [
     ("cohere_compass_text", {"rope_parameters": {FULL: None, SLIDING: {"rope_theta": 1e4}}, "layer_types": [SLIDING,
         FULL] * 4}),
 ]  # fmt: skip
-
-
-def tool() -> Any:
-    pytest.importorskip("torch")
-    pytest.importorskip("transformers")
-    logging.disable(logging.WARNING)
-    return importlib.import_module("tools.measures.rotation")
 
 
 def configured(model_type: str, given: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
@@ -236,7 +230,6 @@ QUICK = {json.dumps([table()["models"][name].get(field) for field in RULE]): nam
     ids=[f"{name}-{','.join(given)}" for name, given in CASES],
 )
 def test_layers_are_rotated_as_the_model_does(model_type: str, given: dict[str, Any]) -> None:
-    tool()
     config, written = configured(model_type, given)
     saved = json.loads(config.to_json_string(use_diff=False))
     calls = recorded(config)

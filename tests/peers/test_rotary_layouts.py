@@ -10,13 +10,11 @@ Run it with ``pytest -m peers tests/peers/test_rotary_layouts.py``.
 from __future__ import annotations
 
 import functools
-import importlib
 import inspect
 import json
 import pathlib
 import re
 import types
-import warnings
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
@@ -26,22 +24,11 @@ import pytest
 
 import fastpe
 
-from .conftest import timm_layer
+from .conftest import imported, modeling, timm_layer
 
 pytestmark = [pytest.mark.peers, pytest.mark.filterwarnings("ignore")]
 
 Array = npt.NDArray[Any]
-
-
-def imported(module: str) -> Any:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        pytest.importorskip(module.split(".")[0])
-        return importlib.import_module(module)
-
-
-def modeling(name: str) -> Any:
-    return imported(f"transformers.models.{name}.modeling_{name}")
 
 
 def transformer(name: str) -> Any:

@@ -10,7 +10,6 @@ import contextlib
 import functools
 import importlib
 import inspect
-import logging
 import pathlib
 import re
 import types
@@ -24,6 +23,8 @@ import pytest
 import fastpe
 from fastpe._config.tables import table
 
+from .conftest import modeling
+
 pytestmark = [pytest.mark.peers, pytest.mark.filterwarnings("ignore")]
 
 Array = npt.NDArray[Any]
@@ -31,13 +32,6 @@ Array = npt.NDArray[Any]
 WIDTH, LENGTH = 32, 24
 # Tokens, where padding has the ids 0 and 1.
 IDS = np.arange(5, 5 + LENGTH)[None]
-
-
-def modeling(folder: str) -> Any:
-    pytest.importorskip("torch")
-    pytest.importorskip("transformers")
-    logging.disable(logging.WARNING)
-    return importlib.import_module(f"transformers.models.{folder}.modeling_{folder}")
 
 
 def tensor(array: Any) -> Any:
