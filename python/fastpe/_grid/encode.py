@@ -250,7 +250,9 @@ def encode_coordinates(
     columns.write({axis: points[..., axis] for axis in range(axis_count)}, encoded, num_threads)
     if own:
         start = d_model if chosen.input_last else 0
-        result[..., start : start + own] = rounded_once(points.astype(np.float64), result.dtype)
+        is_tensor = result.dtype == "V2"  # of bfloat16, which NumPy does not know without ml_dtypes
+        inputs = rounded_once(points.astype(np.float64), result.dtype) if is_tensor else points
+        result[..., start : start + own] = inputs
     if out is not None:  # in one step: where no memory is left, it has changed nothing
         np.copyto(written, result)
     return returned(out, written)
