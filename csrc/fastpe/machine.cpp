@@ -53,17 +53,8 @@ constexpr std::int64_t processor_share_bytes = std::int64_t{4} * 1024 * 1024;
 constexpr std::int64_t largest_near_cache_bytes = std::int64_t{64} * 1024 * 1024;
 
 std::int64_t read_streaming_threshold_bytes() {
-  const char* text = std::getenv("FASTPE_STREAMING_BYTES");
-  if (text == nullptr || *text == '\0') {
-    return std::min(last_level_cache_bytes(), processor_count() * processor_share_bytes);
-  }
-  char* end = nullptr;
-  errno = 0;
-  const long long value = std::strtoll(text, &end, 10);
-  if (*end != '\0' || value < 0 || errno == ERANGE) {
-    refuse_value("FASTPE_STREAMING_BYTES", {"is '", text, "'"}, {"a number of bytes"}, {"correct it or unset it"});
-  }
-  return value;
+  const std::int64_t of_machine = std::min(last_level_cache_bytes(), processor_count() * processor_share_bytes);
+  return number_in_environment("FASTPE_STREAMING_BYTES", 0, INT64_MAX, of_machine, "a number of bytes");
 }
 
 LazyNumber l1_bytes, l2_bytes, is_near, streaming_bytes;
@@ -83,6 +74,17 @@ bool is_last_level_cache_near() {
 }
 
 std::int64_t streaming_threshold_bytes() { return streaming_bytes.get(read_streaming_threshold_bytes); }
+
+std::int64_t number_in_environment(const char* name, std::int64_t least, std::int64_t most, std::int64_t otherwise,
+                                   const char* expected) {
+  const char* const text = std::getenv(name);
+  if (text == nullptr || *text == '\0') return otherwise;
+  char* end = nullptr;
+  errno = 0;
+  const long long value = std::strtoll(text, &end, 10);
+  if (*end == '\0' && value >= least && value <= most && errno != ERANGE) return value;
+  refuse_value(name, {"is '", text, "'"}, {expected}, {"correct it or unset it"});
+}
 
 std::int64_t number_in(const std::string& path) {
   long long number = 0;

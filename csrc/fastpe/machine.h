@@ -21,6 +21,11 @@ std::int64_t streaming_threshold_bytes();
 // 0 if it is unknown.
 std::int64_t memory_bytes();
 
+// A variable of the environment; `otherwise` where it is not set or empty. Throws an Error for a value that is no
+// integer from `least` to `most`.
+std::int64_t number_in_environment(const char* name, std::int64_t least, std::int64_t most, std::int64_t otherwise,
+                                   const char* expected);
+
 // The integer at the beginning of a file of the system; 0 if there is none.
 std::int64_t number_in(const std::string& path);
 

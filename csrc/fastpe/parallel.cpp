@@ -2,10 +2,9 @@
 #include "parallel.h"
 
 #include <algorithm>
-#include <cstdlib>
 
-#include "error.h"
 #include "lazy.h"
+#include "machine.h"
 #if defined(_OPENMP)
 #include "team.h"
 #endif
@@ -21,14 +20,7 @@ constexpr int most_useful_threads = 16;
 LazyNumber threads_from_environment;
 
 std::int64_t read_threads_from_environment() {
-  const char* const text = std::getenv("FASTPE_NUM_THREADS");
-  if (text == nullptr || *text == '\0') return 0;
-  char* end = nullptr;
-  const long value = std::strtol(text, &end, 10);
-  if (*end != '\0' || value < 1 || value > 1 << 16) {
-    refuse_value("FASTPE_NUM_THREADS", {"is '", text, "'"}, {"a positive integer"}, {"correct it or unset it"});
-  }
-  return value;
+  return number_in_environment("FASTPE_NUM_THREADS", 1, 1 << 16, 0, "a positive integer");
 }
 
 }  // namespace

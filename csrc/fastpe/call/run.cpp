@@ -174,19 +174,18 @@ class Executor {
 
   void apply(const Tile& tile, const Range& items) {
     const bool is_valid_for_all = !plan_.all_items_share_positions || !call_.placement.validity.differs_in_batch();
-    if (items.count == 1 && is_valid_for_all && !plan_.access.prefetch) return apply_to_all(tile, items);
+    if (items.count == 1 && is_valid_for_all && !plan_.access.prefetch) {
+      return operation_.apply(tile, items, plan_.access, operation_scratch_);
+    }
     // Segments have one size: a short one would end before the next one is prefetched.
     const std::int64_t count = tile.rows.count, segment_rows = plan_.segment_rows;
     const std::int64_t segments = (count + segment_rows - 1) / segment_rows;
     for (std::int64_t segment = 0; segment < segments; ++segment) {
       const std::int64_t begin = count * segment / segments, end = count * (segment + 1) / segments;
       const Tile part = tile.part({tile.rows.first + begin, end - begin});
-      is_valid_for_all ? apply_to_all(part, items) : apply_where_valid(part, items);
+      is_valid_for_all ? operation_.apply(part, items, plan_.access, operation_scratch_)
+                       : apply_where_valid(part, items);
     }
-  }
-
-  void apply_to_all(const Tile& tile, const Range& items) const {
-    operation_.apply(tile, items, plan_.access, operation_scratch_);
   }
 
   void apply_where_valid(const Tile& tile, const Range& items) {
@@ -195,7 +194,8 @@ class Executor {
       const Range one{item, 1};
       ValidRuns runs(call_.placement.validity, {item / items_per_batch_row, 1}, tile.rows);
       while (runs.next()) {
-        runs.are_valid() ? apply_to_all(tile.part(runs.rows()), one) : write_invalid(one, runs.rows());
+        runs.are_valid() ? operation_.apply(tile.part(runs.rows()), one, plan_.access, operation_scratch_)
+                         : write_invalid(one, runs.rows());
       }
     }
   }

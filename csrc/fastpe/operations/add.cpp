@@ -9,23 +9,25 @@
 namespace fastpe {
 namespace {
 
-// out = x * scale + alpha * the tile's rows.
-void add_rows(const RowsAtOnce& rows, DType dtype, const Factors& factors, bool non_temporal) {
-  Combination c{};
-  static_cast<SumRows&>(c) = {
-      rows.out.data, rows.out.row_stride_bytes, rows.x.data, rows.x.row_stride_bytes, factors.scale, factors.alpha};
-  c.x_offsets_bytes = rows.x.row_offsets_bytes;
-  c.next_x = rows.next_x;
-  c.next_out = rows.next_out;
-  c.addend = rows.tile.data;
-  c.addend_row_stride_bytes = rows.tile.row_stride_bytes;
-  c.addend_offsets_bytes = rows.tile.row_offsets_bytes;
-  c.rows = rows.rows;
-  c.columns = rows.columns;
-  c.non_temporal = non_temporal;
-  const Kernels& kernels = active_kernels();
-  const auto& of_dtypes = rows.tile_dtype == dtype ? kernels.combine_same_dtype : kernels.combine;
-  of_dtypes[index_of(dtype)](c);
+// What a walk does: out = x * scale + alpha * the tile's rows.
+auto adding(DType dtype, const Factors& factors, bool non_temporal) {
+  return [=](const RowsAtOnce& rows) {
+    Combination c{};
+    static_cast<SumRows&>(c) = {
+        rows.out.data, rows.out.row_stride_bytes, rows.x.data, rows.x.row_stride_bytes, factors.scale, factors.alpha};
+    c.x_offsets_bytes = rows.x.row_offsets_bytes;
+    c.next_x = rows.next_x;
+    c.next_out = rows.next_out;
+    c.addend = rows.tile.data;
+    c.addend_row_stride_bytes = rows.tile.row_stride_bytes;
+    c.addend_offsets_bytes = rows.tile.row_offsets_bytes;
+    c.rows = rows.rows;
+    c.columns = rows.columns;
+    c.non_temporal = non_temporal;
+    const Kernels& kernels = active_kernels();
+    const auto& of_dtypes = rows.tile_dtype == dtype ? kernels.combine_same_dtype : kernels.combine;
+    of_dtypes[index_of(dtype)](c);
+  };
 }
 
 OperationShape shape_of_gathering(const Rows& out, std::int64_t batch_rows, bool is_new) {
@@ -46,8 +48,7 @@ Add::Add(const ConstRows& x, const Rows& out, std::int64_t batch_rows, const Fac
 }
 
 void Add::apply(const Tile& tile, const Range& items, const Access& access, char* scratch) const {
-  walk(arrays_, shape_, tile, items, access, scratch,
-       [&](const RowsAtOnce& rows) { add_rows(rows, shape_.dtype, factors_, access.non_temporal); });
+  walk(arrays_, shape_, tile, items, access, scratch, adding(shape_.dtype, factors_, access.non_temporal));
 }
 
 Target Add::target(int /*number*/, std::int64_t item, std::int64_t l) const {
@@ -94,6 +95,7 @@ void Gather::apply(const Tile& tile, const Range& items, const Access& access, c
   const std::int64_t bytes = element_bytes(shape_.dtype), columns = tile.columns.count, end_l = tile.rows.end();
   const std::int64_t at_once = is_apart ? shape_.rows_in_scratch() : most_rows;
   const Block<char> scratch{memory, columns * bytes, bytes};
+  const auto add_rows = adding(shape_.dtype, factors_, access.non_temporal);
   for (std::int64_t item = items.first; item < items.end(); ++item) {
     for (std::int64_t l = tile.rows.first; l < end_l; l += at_once) {
       const std::int64_t count = std::min(end_l - l, at_once);
@@ -110,7 +112,7 @@ void Gather::apply(const Tile& tile, const Range& items, const Access& access, c
       const Block<const char> encoding = tile.block.from(l - tile.rows.first, 0);
       RowsAtOnce rows{is_apart ? scratch : out, x, encoding, tile.dtype, count, columns};
       if (!is_apart && access.prefetch && !access.non_temporal) rows.next_out = out.data + out.row_stride_bytes;
-      add_rows(rows, shape_.dtype, factors_, access.non_temporal);
+      add_rows(rows);
       if (is_apart) copy_block(out, scratch.read_only(), count, columns, bytes);
     }
   }

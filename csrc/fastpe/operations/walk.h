@@ -61,36 +61,36 @@ struct RowsAtOnce {
   const char *next_x = nullptr, *next_out = nullptr;
 };
 
+inline void set_next(RowsAtOnce& rows, const ReadWrite& arrays, std::int64_t item, std::int64_t l,
+                     const Access& access) {
+  if (!access.prefetch || l >= arrays.out.seq_len) return;
+  rows.next_x = arrays.x.row(item, l);
+  if (!arrays.is_in_place() && !access.non_temporal) rows.next_out = arrays.out.row(item, l);
+}
+
 // One item after the other, or where they lie side by side inside of the sequence, one row of all of them after the
 // other. The next rows are those of the next item, and behind the last one, of the first item again.
 template <class DoRows>
 void walk_rows(const ReadWrite& arrays, const Tile& tile, const Range& items, const Access& access,
                const DoRows& do_rows) {
   const auto& [x, out, order] = arrays;
-  const bool prefetches_out = !arrays.is_in_place() && !access.non_temporal;
-  const auto do_and_prefetch = [&](RowsAtOnce rows, std::int64_t next_item, std::int64_t next_l) {
-    if (access.prefetch && next_l < out.seq_len) {
-      rows.next_x = x.row(next_item, next_l);
-      if (prefetches_out) rows.next_out = out.row(next_item, next_l);
-    }
-    do_rows(rows);
-  };
-  const std::int64_t first_l = tile.rows.first, columns = tile.columns.count;
+  const std::int64_t l = tile.rows.first, columns = tile.columns.count;
   if (items.count == 1 || out.inner_count == 1 || out.inner_count != x.inner_count) {
     for (std::int64_t item = items.first; item < items.end(); ++item) {
+      RowsAtOnce rows{out.block(item, l), x.block(item, l), tile.block, tile.dtype, tile.rows.count, columns};
       const bool is_last = item + 1 == items.end();
-      do_and_prefetch(
-          {out.block(item, first_l), x.block(item, first_l), tile.block, tile.dtype, tile.rows.count, columns},
-          is_last ? items.first : item + 1, is_last ? tile.rows.end() : first_l);
+      set_next(rows, arrays, is_last ? items.first : item + 1, is_last ? tile.rows.end() : l, access);
+      do_rows(rows);
     }
     return;
   }
   for (std::int64_t first = items.first; first < items.end();) {
     const std::int64_t end = std::min(items.end(), (first / out.inner_count + 1) * out.inner_count);
-    for (std::int64_t l = first_l; l < tile.rows.end(); ++l) {
-      const Block<const char> same{tile.row(l), 0, tile.block.column_stride_bytes};
-      do_and_prefetch({out.inner_block(first, l), x.inner_block(first, l), same, tile.dtype, end - first, columns},
-                      first, l + 1);
+    for (std::int64_t row = l; row < tile.rows.end(); ++row) {
+      const Block<const char> same{tile.row(row), 0, tile.block.column_stride_bytes};
+      RowsAtOnce rows{out.inner_block(first, row), x.inner_block(first, row), same, tile.dtype, end - first, columns};
+      set_next(rows, arrays, first, row + 1, access);
+      do_rows(rows);
     }
     first = end;
   }

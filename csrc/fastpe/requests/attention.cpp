@@ -21,36 +21,25 @@ Axes axes_of(const ArrayView& array) {
   return axes;
 }
 
-// Numbers that are read through any strides.
-class Integers {
- public:
-  explicit Integers(const ArrayView& array) : data_(array.data), dtype_(array.dtype), axes_(axes_of(array)) {
-    if (dtype_ != DType::boolean) require_numbers(array, Numbers::integers);
-    require_readable(array);
-  }
-  std::int64_t operator[](std::int64_t index) const {
-    const char* const at = data_ + axes_.offset_of(index);
-    return dtype_ == DType::boolean ? *at != 0 : NumbersView{at, dtype_, 0, 0}.integer_at(0, 0);
-  }
-
- private:
-  const char* data_;
-  DType dtype_;
-  Axes axes_;
-};
-
 template <class Value>
 void store(char* at, Value value) {
   std::memcpy(at, &value, sizeof value);
 }
 
-class IntegersOut {
+// Of any strides, to be read, or with `is_out`, written: int32 or int64.
+class Integers {
  public:
-  explicit IntegersOut(const ArrayView& out) : data_(out.data), dtype_(out.dtype), axes_(axes_of(out)) {
-    if (dtype_ != DType::int32 && dtype_ != DType::int64) {
-      refuse_type(out.name, {"has dtype ", name_of(dtype_)}, {"int32 or int64"});
+  explicit Integers(const ArrayView& array, bool is_out = false)
+      : data_(array.data), dtype_(array.dtype), axes_(axes_of(array)) {
+    if (is_out && dtype_ != DType::int32 && dtype_ != DType::int64) {
+      refuse_type(array.name, {"has dtype ", name_of(dtype_)}, {"int32 or int64"});
     }
-    require_writable(out, nullptr);
+    if (dtype_ != DType::boolean) require_numbers(array, Numbers::integers);
+    is_out ? require_writable(array, nullptr) : require_readable(array);
+  }
+  std::int64_t operator[](std::int64_t index) const {
+    const char* const at = data_ + axes_.offset_of(index);
+    return dtype_ == DType::boolean ? *at != 0 : NumbersView{at, dtype_, 0, 0}.integer_at(0, 0);
   }
   void set(std::int64_t index, std::int64_t value) const {
     char* const at = data_ + axes_.offset_of(index);
@@ -110,8 +99,7 @@ void relative_buckets(const BucketsRequest& request) {
   require_number("num_buckets", request.num_buckets, 2 * directions, 1 << 12);
   const std::int64_t count = request.num_buckets / directions, single = count / 2, farthest = request.max_distance;
   require_number("max_distance", farthest, single + 1, std::int64_t{1} << 31);
-  const Integers positions(request.relative_positions);
-  const IntegersOut out(request.out);
+  const Integers positions(request.relative_positions), out(request.out, true);
   require_shape(request.out, Shape(request.relative_positions));
   require_disjoint(request.out, request.relative_positions);
   const std::vector<std::int64_t> starts = bucket_starts(single, count - single, farthest);
@@ -149,8 +137,7 @@ void alibi_slopes(double max_bias, const ArrayView& out) {
 }
 
 void position_ids(const ArrayView& mask, const ArrayView& out) {
-  const Integers valid(mask);
-  const IntegersOut ids(out);
+  const Integers valid(mask), ids(out, true);
   if (mask.axes != 1 && mask.axes != 2) {
     refuse_value(mask.name, {"has shape ", shape_text(mask)}, {"[L] or [B, S]"});
   }
