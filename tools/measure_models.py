@@ -2,7 +2,7 @@
 """Measure the models of the installed transformers: python tools/measure_models.py [--write] [MODEL_TYPE ..].
 
 What is measured is python/fastpe/_config/measured.json: rotation and layers, the way to the language model, how tokens are
-numbered, the inputs of exported graphs, and what says positions in models that rotate nothing; and
+numbered, the inputs of exported graphs, learned tables, and what says positions in models that rotate nothing; and
 tests/data/graph_inputs.json, inputs that quick tests compare. Without --write, or with --check, the tool says what differs.
 It prints what it could not measure: that belongs into written.json, by hand and with its source, whose rows, and fields of
 models, count before those of measured.json. With the names of model types it measures only these; all of them
@@ -29,7 +29,7 @@ import transformers
 
 from fastpe._config import tables
 from fastpe._config.model_type import row_of
-from tools.measures import graphs, ids, rotation, unrotated
+from tools.measures import graphs, ids, learned, rotation, unrotated
 
 MEASURED = pathlib.Path(__file__).parents[1] / "python" / "fastpe" / "_config" / "measured.json"
 # A type with a row of one of these needs no row of what rotates nothing.
@@ -49,11 +49,14 @@ def measure(rotaries: Iterable[rotation.Rotary], kinds: Mapping[str, type]) -> M
     same = {name: kind for name, kind in transformers.CONFIG_MAPPING.items() if kind in kinds.values()}
     of_ids, without_ids = ids.measure({**kinds, **same})
     of_graphs, without_graphs = graphs.measure(kinds)
+    answered = {each for table in ANSWERED for each in (*tables.written()[table], *models)}
+    unknown = {*kinds} - answered - {*parts, *tables.table()["without"]} | {*kinds} & {*tables.table()["learned"]}
+    of_learned = learned.measure({name: kinds[name] for name in unknown if name not in tables.written()["learned"]})
     missing = [("models", name, why) for name, reasons in without_rotation.items() for why in reasons]
     missing += [("ids", name, why) for name, why in without_ids.items()]
     missing += [("graphs", name, why) for name, why in without_graphs.items()]
     without = {}
-    for name in sorted({*kinds} - {each for table in ANSWERED for each in (*tables.written()[table], *models)}):
+    for name in sorted({*kinds} - answered - {*of_learned}):
         try:
             found = unrotated.positions(kinds[name])
         except Exception as error:  # noqa: BLE001  # a class without defaults, or without a package that it needs
@@ -66,7 +69,8 @@ def measure(rotaries: Iterable[rotation.Rotary], kinds: Mapping[str, type]) -> M
             missing.append(("without", name, why))
     release = transformers.__version__
     source = f"huggingface/transformers, version {release}: src/transformers, and there the folder that a row names"
-    data = {"source": source, "models": models, "parts": parts, "ids": of_ids, "graphs": of_graphs, "without": without}
+    data = {"source": source, "models": models, "parts": parts, "ids": of_ids, "graphs": of_graphs}
+    data |= {"without": without, "learned": of_learned}
     return Measured(data, missing)
 
 

@@ -10,10 +10,9 @@ import contextlib
 import functools
 import importlib
 import inspect
-import pathlib
 import re
 import types
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -21,7 +20,7 @@ import numpy.typing as npt
 import pytest
 
 import fastpe
-from fastpe._config.tables import table
+from fastpe._config.tables import table, written
 
 from .conftest import modeling
 
@@ -237,7 +236,6 @@ OTHERS: dict[str, tuple[str, Callable[[Any], dict[str, Any]]]] = {
     "dpr": ("dpr.modeling_dpr.DPRQuestionEncoder", lambda config: {"input_ids": tokens()}),
     "fine_acoustics": ("bark.modeling_bark.BarkFineModel", lambda config: {"codebook_idx": 1, "input_ids": zeros(1, 5,
         8).long()}),
-    "ibert": ("ibert.modeling_ibert.IBertModel", lambda config: {"input_ids": tokens()}),
     "idefics_vision": ("idefics.vision.IdeficsVisionTransformer", of_pixels),
     "idefics2_vision": ("idefics2.modeling_idefics2.Idefics2VisionTransformer", of_pixels),
     "idefics3_vision": ("idefics3.modeling_idefics3.Idefics3VisionTransformer", of_pixels),
@@ -250,6 +248,7 @@ OTHERS: dict[str, tuple[str, Callable[[Any], dict[str, Any]]]] = {
     "minicpmv4_7_vision": ("minicpmv4_7.modeling_minicpmv4_7.MiniCPMV4_7VisionModel", of_patches),
     "moss_transcribe_diarize_audio": ("moss_transcribe_diarize.modeling_moss_transcribe_diarize.MossTranscribeDiarizeAudioModel",
         of_sound),
+    "plbart": ("plbart.modeling_plbart.PLBartModel", lambda config: {"input_ids": tokens()}),
     "qwen2_audio_encoder": ("qwen2_audio.modeling_qwen2_audio.Qwen2AudioEncoder", of_sound),
     "siglip2_vision_model": ("siglip2.modeling_siglip2.Siglip2VisionModel", lambda config: {"pixel_values": zeros(1,
         256, 3 * config.patch_size**2), "pixel_attention_mask": zeros(1, 256) + 1, "spatial_shapes": tensor([[16,
@@ -263,76 +262,21 @@ OTHERS: dict[str, tuple[str, Callable[[Any], dict[str, Any]]]] = {
 
 def first_rows(model_type: str, **given: Any) -> list[int]:
     """The rows of a learned table that a model of this type looks up first, for tokens or patches."""
-    torch = pytest.importorskip("torch")
+    torch, measures = pytest.importorskip("torch"), importlib.import_module("tools.measures.learned")
     kind = importlib.import_module("tools.measures.rotation").configurations()[model_type]
-    folder = pathlib.Path(inspect.getfile(kind)).parent
     config = kind(**{key: value for key, value in given.items() if key in kind.__dataclass_fields__})
     for key in {*LAYERS} & {*kind.__dataclass_fields__}:
         setattr(config, key, 1)
-    if model_type in OTHERS:
-        path, inputs = OTHERS[model_type]
-        place, _, name = path.rpartition(".")
-        module = importlib.import_module(f"transformers.models.{place}")
-        model = getattr(module, name)(config).eval()
-        run = model
-        if name == "LayoutLMv2Embeddings":
-            owner = types.SimpleNamespace(embeddings=model)
-            run = functools.partial(module.LayoutLMv2Model._calc_text_embeddings, owner)
-        rows = looked_up(torch, model, lambda: run(**inputs(config)))
-        return rows or [added(torch, model, lambda: run(**inputs(config)))]
-    for source in sorted(folder.glob("modeling_*.py")):
-        module = importlib.import_module(f"transformers.models.{folder.name}.{source.stem}")
-        for name, model in sorted(vars(module).items(), key=lambda item: len(item[0])):
-            is_whole = name.endswith(("Model", "Decoder", "ForCausalLM")) and "PreTrained" not in name
-            if is_whole and getattr(model, "config_class", None) is kind:
-                made = model(config).eval()
-                rows = looked_up(torch, made, functools.partial(made, **usual_inputs(made, config)))
-                if rows:
-                    return rows
-    raise ValueError(f"no model of {model_type} was run")
-
-
-def usual_inputs(model: Any, config: Any) -> dict[str, Any]:
-    """Tokens, or else an image."""
-    takes = inspect.signature(model.forward).parameters
-    size = getattr(config, "image_size", 224)
-    size = size if isinstance(size, int) else size[0]
-    image = {"pixel_values": zeros(1, getattr(config, "num_channels", 3), size, size)}
-    inputs = {"input_ids": tokens()} if "input_ids" in takes else image
-    if "input_ids" in takes and "attention_mask" in takes:
-        inputs["attention_mask"] = (tokens() == 7).long()
-    return {**inputs, **({"decoder_input_ids": tokens()} if "decoder_input_ids" in takes else {})}
-
-
-def tables_of(model: Any) -> list[Any]:
-    """Its tables of positions."""
-    return [
-        module.weight
-        for name, module in model.named_modules()
-        if "Embedding" in type(module).__name__
-        and hasattr(module, "weight")
-        and re.search("po?s|wpe", f"{type(module).__name__}{name.rsplit('.')[-1]}", re.IGNORECASE)
-    ]
-
-
-def looked_up(torch: Any, model: Any, run: Callable[[], Any]) -> list[int]:
-    """The rows of its tables of positions, in the order in which they are looked up."""
-    tables = {id(weight) for weight in tables_of(model)}
-    seen: list[int] = []
-    real = torch.nn.functional.embedding
-
-    def spy(ids: Any, weight: Any, *arguments: Any, **options: Any) -> Any:
-        if id(weight) in tables:
-            seen.extend(ids.flatten().tolist())
-        return real(ids, weight, *arguments, **options)
-
-    torch.nn.functional.embedding = spy
-    try:
-        with torch.no_grad(), contextlib.suppress(Exception):  # what follows the table may need more
-            run()
-    finally:
-        torch.nn.functional.embedding = real
-    return seen
+    path, inputs = OTHERS[model_type]
+    place, _, name = path.rpartition(".")
+    module = importlib.import_module(f"transformers.models.{place}")
+    model = getattr(module, name)(config).eval()
+    run = model
+    if name == "LayoutLMv2Embeddings":
+        owner = types.SimpleNamespace(embeddings=model)
+        run = functools.partial(module.LayoutLMv2Model._calc_text_embeddings, owner)
+    rows: list[int] = measures.looked_up(model, lambda: run(**inputs(config)))
+    return rows or [added(torch, model, lambda: run(**inputs(config)))]
 
 
 def added(torch: Any, model: Any, run: Callable[[], Any]) -> int:
@@ -341,7 +285,7 @@ def added(torch: Any, model: Any, run: Callable[[], Any]) -> int:
     with torch.no_grad():
         for parameter in model.parameters():
             parameter.zero_()
-        for weight in tables_of(model):
+        for weight in importlib.import_module("tools.measures.learned").tables_of(model):
             weight.copy_(torch.arange(float(len(weight)))[:, None].expand_as(weight))
         layers = next(module for module in model.modules() if isinstance(module, torch.nn.ModuleList))
         layers[0].register_forward_pre_hook(
@@ -358,16 +302,20 @@ def offset_and_valid(model_type: str) -> tuple[str, str]:
     return offset.removeprefix("offset="), valid
 
 
-# Quick is one model of each rule.
-QUICK = {call: name for name, call in table()["learned"].items()}.values()
+def test_every_learned_table_that_is_written_by_hand_is_compared() -> None:
+    assert {*OTHERS} == {*written()["learned"]}
 
 
-def models(names: Iterable[str]) -> pytest.MarkDecorator:
-    marked = [pytest.param(name, marks=[] if name in QUICK else pytest.mark.slow) for name in names]
-    return pytest.mark.parametrize("model_type", marked)
+def test_measured_rows_of_learned_tables() -> None:
+    modeling("bert")
+    rule, kinds = (importlib.import_module(f"tools.measures.{name}") for name in ("learned", "rotation"))
+    measured = {*table()["learned"]} - {*OTHERS}
+    assert {name: rule.rule(kinds.configurations()[name]) for name in measured} == {
+        name: table()["learned"][name] for name in measured
+    }
 
 
-@models(sorted(table()["learned"]))
+@pytest.mark.parametrize("model_type", OTHERS)
 def test_first_rows_of_learned_tables(model_type: str) -> None:
     modeling("bert")
     offset, _ = offset_and_valid(model_type)
@@ -375,7 +323,7 @@ def test_first_rows_of_learned_tables(model_type: str) -> None:
         assert first_rows(model_type, pad_token_id=pad)[0] == eval(offset, {"pad_token_id": pad})
 
 
-@models(name for name, call in table()["learned"].items() if call != "offset=0")
+@pytest.mark.parametrize("model_type", [name for name in OTHERS if table()["learned"][name] != "offset=0"])
 def test_which_learned_tables_count_padding(model_type: str, monkeypatch: pytest.MonkeyPatch) -> None:
     modeling("bert")
     offset, valid = offset_and_valid(model_type)

@@ -11,7 +11,7 @@ import importlib
 import inspect
 import signal
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any, NamedTuple
 
 from fastpe._config import tables
@@ -33,7 +33,9 @@ SMALL = {
     4: "num_attention_heads n_head n_heads num_heads encoder_attention_heads num_experts num_local_experts n_routed_experts",
     2: "num_hidden_layers n_layer n_layers num_layers encoder_layers decoder_layers num_key_value_heads num_kv_heads "
     "num_experts_per_tok linear_num_key_heads linear_num_value_heads",
-    16: "head_dim q_lora_rank kv_lora_rank qk_rope_head_dim qk_nope_head_dim v_head_dim entity_emb_size",
+    16: "head_dim q_lora_rank kv_lora_rank qk_rope_head_dim qk_nope_head_dim v_head_dim entity_emb_size rotary_dim "
+    "mamba_d_head mamba_headdim global_head_dim",
+    8: "mamba_n_heads n_mamba_heads",
     1: "num_hidden_groups n_group topk_group first_k_dense_replace decoder_sparse_step",
     1100: "vocab_size n_vocab vocab_size_per_layer_input",
     50: "entity_vocab_size",
@@ -42,10 +44,14 @@ SMALL = {
 
 def shrunk(config: Any) -> Any:
     """The config with sizes that take no time, as far as they have the usual names."""
+    config.allow_global_per_layer_attribute_access = True
     for size, names in SMALL.items():
         for name in names.split():
-            if type(getattr(config, name, None)) is int:
-                setattr(config, name, size)
+            if type(getattr(config, name, None)) is int or (name in ALSO_NULL and hasattr(config, name)):
+                with suppress(AttributeError, NotImplementedError):  # what follows from others
+                    setattr(config, name, size)
+    if hasattr(config, "kv_lora_rank"):  # each head has its own keys
+        config.num_key_value_heads = config.num_attention_heads
     for name in ("layer_types", "mlp_layer_types", "layers_block_type"):
         if len(getattr(config, name, None) or ()) > 2:
             setattr(config, name, [getattr(config, name)[0], getattr(config, name)[-1]])
@@ -57,6 +63,8 @@ def shrunk(config: Any) -> Any:
     return config
 
 
+# Sizes that follow from others where they are null, which small ones do not.
+ALSO_NULL = ("head_dim", "num_key_value_heads", "num_experts_per_tok", "n_routed_experts")
 SMALL_VOCABULARY = 1100
 
 
@@ -70,7 +78,7 @@ def classes_of(config: Any) -> list[Any]:
         if type(config) in mapping:
             kind = mapping[type(config)]
             found += [(name, each) for each in (kind if isinstance(kind, (tuple, list)) else [kind])]
-    return [(name, each) for name, each in found if "input_ids" in inspect.signature(each.forward).parameters]
+    return [(name, each) for name, each in found if takes(each, "input_ids")]
 
 
 def measured(model_type: str, config_class: Any) -> Ids:
@@ -115,8 +123,13 @@ def reason(error: Exception) -> str:
     return f"{type(error).__name__}: {' '.join(str(error).split())[:100]}"
 
 
+def takes(kind: Any, name: str) -> bool:
+    """Whether a class takes an input of this name."""
+    return name in inspect.signature(kind.forward).parameters
+
+
 def takes_ids(kind: Any) -> bool:
-    return "position_ids" in inspect.signature(kind.forward).parameters
+    return takes(kind, "position_ids")
 
 
 def makes_its_own(kind: Any) -> bool:
@@ -135,6 +148,8 @@ def compared(kind: Any, config: Any) -> tuple[list[int], list[str]]:
     """Which first positions, and which rules, give what the model gives by itself."""
     torch = importlib.import_module("torch")
     torch.manual_seed(0)
+    if type(config) is not kind.config_class and isinstance(getattr(config, "text_config", None), kind.config_class):
+        config = config.text_config  # a class for only the text
     config._attn_implementation = "eager"
     padding = getattr(config, "pad_token_id", None)
     padding = 1 if padding is None or padding < 0 else padding
@@ -182,7 +197,7 @@ def agrees(model: Any, ids: Any, expected: Any, left: int, positions: list[int])
 
 def output(model: Any, ids: Any, valid: Any, **given: Any) -> Any:
     torch = importlib.import_module("torch")
-    if "use_cache" in inspect.signature(model.forward).parameters:
+    if takes(model, "use_cache"):
         given["use_cache"] = False
     with torch.no_grad():
         result = model(input_ids=ids, attention_mask=valid.long(), return_dict=True, **given)

@@ -23,6 +23,8 @@ def table() -> dict[str, Any]:
     names = sorted({*data["models"], *by_hand["models"]})
     models = {name: data["models"].get(name, {}) | by_hand["models"].get(name, {}) for name in names}
     rows = {kind: {**data[kind], **by_hand[kind]} for kind in ("parts", "ids", "graphs", "without")}
+    for kind in ("learned", "biases"):  # by hand, each row has its source
+        rows[kind] = data.get(kind, {}) | {name: call for name, (call, _) in by_hand[kind].items()}
     return {**by_hand, **rows, "models": models}
 
 
