@@ -218,8 +218,10 @@ def _over_keys(name: str, array: npt.NDArray[Any], keys: int) -> npt.NDArray[Any
 
 def _refuse_gaps(valid: npt.NDArray[np.bool_]) -> None:
     """Refuse padding between keys that are valid: a window would count it, and positions of tokens do not."""
-    begins = np.diff(valid.astype(np.int8), prepend=np.int8(0)) > 0
-    has_gap = begins.sum(axis=-1) > 1
+    if not (valid[..., :-1] > valid[..., 1:]).any():  # padding is on the left
+        return
+    begins = np.count_nonzero(valid[..., 1:] > valid[..., :-1], axis=-1) + valid[..., 0]
+    has_gap = np.asarray(begins > 1)
     if has_gap.any():
         row = f"[{has_gap.argmax()}]" if valid.ndim == 2 else ""
         expected = "padding only on the left or the right, since windows and chunks count keys"
