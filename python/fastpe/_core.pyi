@@ -20,6 +20,8 @@ _Threads: TypeAlias = int | None
 _Out: TypeAlias = WritableArray | None
 _Pair: TypeAlias = tuple[npt.NDArray[Any], npt.NDArray[Any]]
 
+# fmt: off
+# A signature takes a few lines.
 def config() -> dict[str, Any]: ...
 def use_instruction_set(name: str) -> None: ...
 def output(
@@ -30,7 +32,7 @@ def resize_rows(
     rows: tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]],
     columns: tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]], class_tokens: int, merge_size: int,
     num_threads: _Threads
-) -> None: ...  # fmt: skip
+) -> None: ...
 def array(input: Any, name: str, *, in_place: bool = False) -> npt.NDArray[Any]: ...
 def bools(input: Any, name: str) -> npt.NDArray[Any]: ...
 def document(method: Callable[..., Any], prose: str, /) -> None: ...
@@ -55,27 +57,27 @@ class Encoder:
     def encode(
         self, positions: int | ArrayLike, *, dtype: npt.DTypeLike | None = None, offset: _Offset = None,
         valid: _Valid = None, lengths: _Lengths = None, num_threads: _Threads = None, out: _Out = None
-    ) -> npt.NDArray[Any]: ...  # fmt: skip
+    ) -> npt.NDArray[Any]: ...
     def add_(
         self, x: Given, *, offset: _Offset = None, positions: _Positions = None, valid: _Valid = None,
         lengths: _Lengths = None, cu_seqlens: _Sequences = None, scale: float = 1.0, alpha: float = 1.0,
         seq_axis: int = -2, table: _Table = None, num_threads: _Threads = None
-    ) -> Given: ...  # fmt: skip
+    ) -> Given: ...
     def add(
         self, x: ArrayLike, *, offset: _Offset = None, positions: _Positions = None, valid: _Valid = None,
         lengths: _Lengths = None, cu_seqlens: _Sequences = None, scale: float = 1.0, alpha: float = 1.0,
         seq_axis: int = -2, table: _Table = None, num_threads: _Threads = None, out: _Out = None
-    ) -> npt.NDArray[Any]: ...  # fmt: skip
+    ) -> npt.NDArray[Any]: ...
     def _add_columns(
         self, x: ArrayLike, first_column: int, *, offset: _Offset = None, positions: _Positions = None,
         valid: _Valid = None, lengths: _Lengths = None, cu_seqlens: _Sequences = None, scale: float = 1.0,
         alpha: float = 1.0, seq_axis: int = -2, num_threads: _Threads = None, out: _Out = None
-    ) -> npt.NDArray[Any]: ...  # fmt: skip
+    ) -> npt.NDArray[Any]: ...
     def embed(
         self, ids: ArrayLike, table: ArrayLike, *, offset: _Offset = None, positions: _Positions = None,
         valid: _Valid = None, lengths: _Lengths = None, cu_seqlens: _Sequences = None, scale: float | None = None,
         alpha: float = 1.0, position_table: _Table = None, num_threads: _Threads = None, out: _Out = None
-    ) -> npt.NDArray[Any]: ...  # fmt: skip
+    ) -> npt.NDArray[Any]: ...
 
 class Rotary:
     def __init__(self, **fields: Any) -> None: ...
@@ -86,57 +88,57 @@ class Rotary:
         self, positions: int | ArrayLike, *, form: Literal["halves", "tile", "repeat"] = "halves",
         dtype: npt.DTypeLike | None = None, offset: _Offset = None, out: _Pair | None = None,
         num_threads: _Threads = None
-    ) -> _Pair: ...  # fmt: skip
+    ) -> _Pair: ...
     @overload
     def tables(
         self, positions: int | ArrayLike, *,
         form: Literal["cos_sin", "sin_cos", "pairs", "matrices", "angles", "complex"],
         dtype: npt.DTypeLike | None = None, offset: _Offset = None, out: _Out = None, num_threads: _Threads = None
-    ) -> npt.NDArray[Any]: ...  # fmt: skip
+    ) -> npt.NDArray[Any]: ...
     @overload
     def tables(
         self, positions: int | ArrayLike, *, form: TableForm, dtype: npt.DTypeLike | None = None,
         offset: _Offset = None, out: Any = None, num_threads: _Threads = None
-    ) -> Any: ...  # fmt: skip
+    ) -> Any: ...
     @overload
     def rotate_(
         self, x: Given, *, offset: _Offset = None, positions: _Positions = None, valid: _Valid = None,
         lengths: _Lengths = None, cu_seqlens: _Sequences = None, seq_axis: int | None = None, inverse: bool = False,
         num_threads: _Threads = None
-    ) -> Given: ...  # fmt: skip
+    ) -> Given: ...
     @overload
     def rotate_(
         self, x: Given, *others: Given, offset: _Offset = None, positions: _Positions = None, valid: _Valid = None,
         lengths: _Lengths = None, cu_seqlens: _Sequences = None, seq_axis: int | None = None, inverse: bool = False,
         num_threads: _Threads = None
-    ) -> tuple[Given, ...]: ...  # fmt: skip
+    ) -> tuple[Given, ...]: ...
     def rotate(
         self, x: ArrayLike, *, offset: _Offset = None, positions: _Positions = None, valid: _Valid = None,
         lengths: _Lengths = None, cu_seqlens: _Sequences = None, seq_axis: int | None = None, inverse: bool = False,
         num_threads: _Threads = None, out: _Out = None
-    ) -> npt.NDArray[Any]: ...  # fmt: skip
+    ) -> npt.NDArray[Any]: ...
     @overload
     def shift_(
         self, x: Given, *, by: ArrayLike, valid: _Valid = None, lengths: _Lengths = None, seq_axis: int | None = None,
         num_threads: _Threads = None
-    ) -> Given: ...  # fmt: skip
+    ) -> Given: ...
     @overload
     def shift_(
         self, x: Given, *others: Given, by: ArrayLike, valid: _Valid = None, lengths: _Lengths = None,
         seq_axis: int | None = None, num_threads: _Threads = None
-    ) -> tuple[Given, ...]: ...  # fmt: skip
+    ) -> tuple[Given, ...]: ...
     def shift(
         self, x: ArrayLike, *, by: ArrayLike, valid: _Valid = None, lengths: _Lengths = None,
         seq_axis: int | None = None, num_threads: _Threads = None, out: _Out = None
-    ) -> npt.NDArray[Any]: ...  # fmt: skip
+    ) -> npt.NDArray[Any]: ...
 
 def rotate_by_tables_(
     x: Any, *others: Any, cos: ArrayLike, sin: ArrayLike, interleaved: bool, inverse: bool, head_dim: int | None,
     offset: _Offset = None, positions: _Positions = None, valid: _Valid = None, lengths: _Lengths = None,
     cu_seqlens: _Sequences = None, seq_axis: int | None = None, num_threads: _Threads = None
-) -> Any: ...  # fmt: skip
+) -> Any: ...
 def rotate_by_tables(
     x: Any, *, cos: ArrayLike, sin: ArrayLike, interleaved: bool, inverse: bool, head_dim: int | None,
     offset: _Offset = None, positions: _Positions = None, valid: _Valid = None, lengths: _Lengths = None,
     cu_seqlens: _Sequences = None, seq_axis: int | None = None, num_threads: _Threads = None, out: _Out = None
-) -> npt.NDArray[Any]: ...  # fmt: skip
+) -> npt.NDArray[Any]: ...

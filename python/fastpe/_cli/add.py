@@ -57,9 +57,21 @@ def add(
             raise OptionError(f"{name} was given, and it is for {' and '.join(goes_with)}; leave it out")
     if skip_existing and no_clobber:
         raise OptionError("--skip-existing and --no-clobber were given together; give one of them")
-    factors, kind, keys = {"scale": scale, "alpha": alpha}, dtype and options.dtype_of(dtype), key or []
+    factors = {"scale": scale, "alpha": alpha}
+    new_dtype = dtype and options.dtype_of(dtype)
     addition = options.Addition(
-        sources[0], output, in_place, keys, seq_axis, factors, convention, base, offset, kind, no_clobber, quiet
+        sources[0],
+        output,
+        in_place,
+        key or [],
+        seq_axis,
+        factors,
+        convention,
+        base,
+        offset,
+        new_dtype,
+        no_clobber,
+        quiet,
     )
     options.encoder_of(64, 1, convention, base, offset)  # so that a wrong name is told once, for all files
     if output_dir is not None:
