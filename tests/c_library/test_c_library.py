@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pytest
+from numpy.lib.stride_tricks import as_strided
 
 import fastpe
 
@@ -226,8 +227,10 @@ def refusal(call: Callable[[], Any], kind: str) -> tuple[str, str] | None:
     return None
 
 
-# By both front ends; random calls have the others.
+# By both front ends; random calls have the others, but strides of whole elements alone.
 WRONG: list[tuple[str, str, str, Callable[[Any, npt.NDArray[Any]], Any]]] = [
+    ("VALUE", "x", "add", lambda f, x: f(as_strided(x, (3, HEAD), (4 * HEAD + 2, 4)))),
+    ("VALUE", "x", "add", lambda f, x: f(as_strided(x, (3, 8), (4 * HEAD, 6)))),
     ("VALUE", "table", "add_table", lambda f, x: f(np.zeros((LENGTH, 4), np.float32), x)),
     ("TYPE", "table", "add_table", lambda f, x: f(np.zeros((LENGTH, HEAD)), x)),
     ("VALUE", "table", "add_table", lambda f, x: f(np.zeros((2 * LENGTH, 2 * HEAD), np.float32)[::2, ::2], x)),
