@@ -194,9 +194,9 @@ class _Writer:
             sections, mrope = f"; {sections} (without mrope=True: of only the text)", ", mrope=True"
         for rope, numbers in kinds.items():
             count = "all layers" if len(layers) == 1 else f"{len(layers)} layers alike"
-            which = count if len(kinds) == 1 else f"layers {_ranges(numbers)}"
+            which = count if len(kinds) == 1 else _named(numbers)
             if rope is None:
-                self._add(title, "layers", f"{which} are not rotated")
+                self._add(title, "layers", f"{which}: not rotated")
                 continue
             call = f"fastpe.RotaryEmbedding.from_config({name}{arguments}{mrope})"
             if len(kinds) > 1:
@@ -234,7 +234,7 @@ class _Writer:
                 named = {**given, **cached, "valid": "valid", **({"groups": "groups"} if groups else {})}
                 kinds.setdefault(", ".join(f"{name}={value}" for name, value in named.items()), []).append(at)
         for arguments, numbers in kinds.items():
-            which = "all layers" if len(kinds) == 1 and len(numbers) == len(layers) else f"layers {_ranges(numbers)}"
+            which = "all layers" if len(kinds) == 1 and len(numbers) == len(layers) else _named(numbers)
             says = f"{which}: which keys queries see{', the tokens of an image each other' if groups else ''}"
             self._add(title, "mask", says, *groups, f"mask = fastpe.attention_mask(queries, {arguments})")
             groups = []
@@ -367,7 +367,7 @@ class _Writer:
             self._not_known.append(f"{title}, mask: {part._place(key)} has no layers that see whole images")
             return
         for name in boundaries:
-            which = "all layers" if alone else "the other layers" if "window" in name else f"layers {_ranges(full)}"
+            which = "all layers" if alone else "the other layers" if "window" in name else _named(full)
             call = f'mask = fastpe.attention_mask(int(inputs["{name}"][-1]), causal=False, cu_seqlens=inputs["{name}"])'
             self._add(title, "mask", f"{which}: which patches see each other", call)
 
@@ -525,15 +525,16 @@ def _said(rope: fastpe.RotaryEmbedding) -> str:
     )
 
 
-def _ranges(numbers: list[int]) -> str:
-    """The numbers in few words."""
-    steps = {b - a for a, b in itertools.pairwise(numbers)}
-    if len(numbers) > 2 and len(steps) == 1 and steps != {1}:
-        return f"{numbers[0]}, {numbers[1]}, .. {numbers[-1]}"
-    groups = itertools.groupby(enumerate(numbers), lambda each: each[1] - each[0])
+def _named(layers: list[int]) -> str:
+    """The layers of these numbers, in few words."""
+    steps = {b - a for a, b in itertools.pairwise(layers)}
+    if len(layers) > 2 and len(steps) == 1 and steps != {1}:
+        return f"layers {layers[0]}, {layers[1]}, .. {layers[-1]}"
+    groups = itertools.groupby(enumerate(layers), lambda each: each[1] - each[0])
     runs = [[number for _, number in run] for _, run in groups]
     words = [f"{run[0]}-{run[-1]}" if len(run) > 1 else f"{run[0]}" for run in runs]
-    return ", ".join(words if len(words) < 6 else [*words[:3], "..", words[-1]])
+    some = ", ".join(words if len(words) < 6 else [*words[:3], "..", words[-1]])
+    return f"layer{'s' * (len(layers) > 1)} {some}"
 
 
 def _shape(value: Any) -> str:
