@@ -129,8 +129,6 @@ READ: list[tuple[Config, Config, int, float]] = [
         1.2409e-6),
     ({**LLAMA, "use_scaled_rope": True}, {"scaling": {"rope_type": "linear", "factor": 2.0}}, 63, 1.2409e-6 / 2),
     ({**LLAMA, "rope_interleaved": True}, {"interleaved": True}, 63, 1.2409e-6),
-    ({**BARE, "rope_axis": 3}, {**UNKNOWN, "base": 1e6, "rotary_dim": 128, "scaling": {"rope_type": "default"}}, 63,
-        1.2409e-6),
 ]  # fmt: skip
 
 # Keys that say that the model is not rotated, that its positions are divided, or that its base is another one.
@@ -251,6 +249,14 @@ REFUSED: list[tuple[Config, Config, str]] = [
     ({"model_type": "baichuan", "rope_theta": 1e4, "head_dim": 128}, UNKNOWN, "model_type"),
     *(({**LLAMA, "rope_scaling": {"type": name, "factor": 2.0}}, {}, name) for name in ("su", "ntkmixed")),
     ({"model_type": "xlm-roberta", "position_embedding_type": "rotary"}, {}, "'jina_embeddings_v3'"),
+    # Which layers, whatever else is said; pairs, and numbers, of which the file says another thing
+    *(({**BARE, key: value}, {**UNKNOWN, "base": 1e6, "rotary_dim": 128, "scaling": {"rope_type": "default"}}, key)
+        for key, value in {"rope_axis": 3, "use_rope_in_full_attention": False, "layers_with_rope": [0], "rope_layers": False,
+        "attention_rope_pattern": "SSSF", "position_encoding_layers": ["rope", "nope"]}.items()),
+    *(({**BARE, key: value}, UNKNOWN, key) for key, value in {"rope_interleave": True, "rope_interleaved": True,
+        "is_neox_style": False, "rope_style": "gptj", "local_base_freq": 1e4}.items()),
+    *(({**BARE, "rope_parameters": {key: value}, key: value / 2}, UNKNOWN, key)
+        for key, value in {"rope_theta": 1e4, "partial_rotary_factor": 1.0}.items()),
     # Several coordinates
     *(({**BARE, key: value}, UNKNOWN, key) for key, value in {"_class_name": "ZImageTransformer2DModel",
         "axes_dims": [32, 48, 48], "axes_lens": [512, 512], "axes_dims_rope": [16, 56, 56]}.items()),

@@ -59,6 +59,7 @@ class ModelType:
     )  # values of such keys that change nothing
     defaults: Json = dataclasses.field(default_factory=dict)
     query_scale: tuple[str, ...] = ()  # what queries are multiplied by besides: see fastpe.query_scale
+    is_known: bool = True
     source: str = ""  # the folder in transformers, or the file of another project
 
     def of_layer(self, layer_type: str) -> ModelType:
@@ -97,7 +98,7 @@ def unknown_row(part: ModelConfig, interleaved: bool) -> ModelType:
     names = {key: [_name_in(part, names) or names[0]] for key, names in table()["unknown"]["names"].items()}
     # Where a file has the width of the part, it counts.
     exact, width = _name_in(part, table()["rotary_dims"]), tuple(table()["unknown"]["width"])
-    return ModelType(interleaved, width=width, rotary_dim=exact, partial=True, names=names)
+    return ModelType(interleaved, width=width, rotary_dim=exact, partial=True, names=names, is_known=False)
 
 
 def _name_in(part: ModelConfig, names: list[str]) -> str:

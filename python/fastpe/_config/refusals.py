@@ -114,7 +114,7 @@ def _unknown(config: ModelConfig, wanted: str) -> tuple[str, str]:
         remedy += f"apart{other_models(config._json)}; "
         guess = model_guess(name, [*data["models"], *data["parts"]], quote='"')
         remedy += guess or "print(fastpe.rotary_layouts) for models of images and videos"
-        return ", and nothing else in a config says which columns are pairs", remedy
+        return ", and no key is known to say which columns are pairs", remedy
     if wanted == "scores":
         return ", so what its queries are multiplied by is not known", "multiply them as its own code does"
     if wanted == "sinusoids":

@@ -79,8 +79,12 @@ class Entry(NamedTuple):
 
         If the config has no rope mapping, transformers takes the row's, and does not look at the config's own key then.
         """
-        outer = self.outer(key)
-        chosen = first(self.inner(key), outer, Value(getattr(self.row, key), self.part._at(key)))
+        inner, outer = self.inner(key), self.outer(key)
+        if not self.row.is_known and None not in (inner.found, outer.found) and inner.found != outer.found:
+            found = f"is {shown(outer.found)}, and {path_text(inner.path)} is {shown(inner.found)}"
+            remedy = f"leave one out, or give {'base=' if key == 'rope_theta' else 'rotary_dim='}"
+            raise wrong(outer.path, found, "the same", remedy)
+        chosen = first(inner, outer, Value(getattr(self.row, key), self.part._at(key)))
         if not self.is_given and outer.found not in (None, chosen.found):
             remedy = f'write {chosen.found!r}, or {{"rope_parameters": {{"{key}": {shown(outer.found)}, ..}}}}'
             raise not_read(outer.path, outer.found, remedy)

@@ -3,8 +3,8 @@
 
 The table of keys in written.json says which: those whose name has one of its `words` or is among its `names`, and not
 `harmless`; `types`, which say of which type each layer is; values that are `neutral`, and change nothing; other `parts` of a
-file, with keys of `models`; and `arguments`: that which takes the place of a key, by the first of the patterns. Of other keys
-all but the pairing do, and none says which layers are rotated.
+file, with keys of `models`; and `arguments`: that which takes the place of a key, by the first of the patterns. A
+key that has none is refused whatever is given, unless its own remedy says what to give: it may say which layers are rotated.
 """
 
 from __future__ import annotations
@@ -22,6 +22,8 @@ from fastpe._config.rope import Rope
 from fastpe._config.tables import table
 
 _longest_name = 200  # of a key that concerns rotation
+# Words of other systems for the pairing of columns: apart, and neighbours.
+_pairings = ("rope_gpt_neox", "gpt_neox", "neox"), ("rope_gptj", "gptj")
 
 
 @functools.cache
@@ -67,10 +69,15 @@ def refuse_unread(found: Found, given: Json, ropes: Sequence[Rope]) -> None:
         says_types = table_of["types"].fullmatch(name) is not None
         patterns = table_of["arguments"].items()
         argument = next((each for each, pattern in patterns if says_types or re.search(pattern, name)), "")
-        if argument in given or (not argument and {"base", "scaling", "rotary_dim"} <= {*given}):
-            continue
+        has_remedy = not argument and name in table_of["remedies"]
         same = [None, *table_of["neutral"].get(name, []), *row.neutral.get(name, [])]
         same += [each for rope in ropes for each in _same(argument, name, found, rope)]
+        says_pairs = isinstance(value, bool) or value in (*_pairings[0], *_pairings[1])
+        if argument == "interleaved" in given and says_pairs and value not in same:
+            differs = f"is {value}, and interleaved is {given['interleaved']}"
+            raise wrong(path, differs, "the same pairing", "correct one of them, as the code of the model says")
+        if argument in given or (has_remedy and {"base", "scaling", "rotary_dim"} <= {*given}):
+            continue
         # True is not 1.
         if any(isinstance(value, bool) == isinstance(each, bool) and value == each for each in same):
             continue
@@ -109,8 +116,7 @@ def _says_types(name: str, value: Any) -> bool:
 
 def _same(argument: str, name: str, found: Found, rope: Rope) -> list[Any]:
     """What a key of this name says if it says what the others say."""
-    # TensorRT-LLM's word for the pairing
-    always: list[Any] = [f"rope_{'gptj' if rope.interleaved else 'gpt_neox'}"]
+    always: list[Any] = [*_pairings[rope.interleaved]]
     if argument == "interleaved":
         return [*always, rope.interleaved != ("neox" in name or name == "rotate_half")]
     if argument == "base":
