@@ -132,6 +132,8 @@ FOLLOWED = [
         "rope.rotate(packed, cu_seqlens=[0, 2, 6], seq_axis={}).swapaxes(0, 1)", "turned(packed.swapaxes(0, 1), [0, 1, 0, 1, 2, 3])"),
     ("fastpe.add(rows, offset=[5, 0], cu_seqlens=[2, 4])", r"cu_seqlens\[0\].*of lengths, pass (.*)$",
         "(lambda lengths: fastpe.add(rows, offset=[5, 0], cu_seqlens={}))([2, 4])", "rows + pe([5, 6, 0, 1, 2, 3])"),
+    ("fastpe.add(rows, positions=[4, 5, 5, 0, 1, 1], cu_seqlens=[0, 3, 6])", r"leave (cu_seqlens) out",
+        "fastpe.add(rows, positions=[4, 5, 5, 0, 1, 1])", "rows + pe([4, 5, 5, 0, 1, 1])"),
     ("fastpe.add(rows[None], cu_seqlens=[0, 2, 6])", r"take out the axis of length 1, as (x\[0\])",
         "(lambda x: fastpe.add({}, cu_seqlens=[0, 2, 6]))(rows[None])", "rows + pe([0, 1, 0, 1, 2, 3])"),
     # One token behind what is in the cache; also a token's position that is an element of an array

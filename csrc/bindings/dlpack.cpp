@@ -67,7 +67,7 @@ void require_no_negative_bit(PyObject* object, const char* name) {
   if (!has_attribute(object, "is_neg")) return;
   if (PyObject_IsTrue(not_null(PyObject_CallMethod(object, "is_neg", nullptr)).ptr()) != 1) return;
   refuse_type(name, {"is ", a_type(object), " with a negative bit"}, {"the numbers themselves in memory"},
-              {"pass ", in_code(name), ".resolve_neg()"});
+              {"pass ", in_code(name), ".resolve_neg() and keep that tensor"});
 }
 
 // For what a library says of an object of its own.

@@ -67,8 +67,8 @@ def test_printed_calls_of_cosmos() -> None:
     module = pytest.importorskip("diffusers.models.transformers.transformer_cosmos")
     width, scale = program.COSMOS["attention_head_dim"], program.COSMOS["rope_scale"]
     expected = module.CosmosRotaryPosEmbed(width, rope_scale=scale)(torch.zeros(1, 4, 3, 8, 12), fps=16)
-    host = program.Host(program.COSMOS)
-    (rope,), (layout,) = host.get("rope", "model", "rotates"), host.get("layout", "model", "ids")
-    tables = rope.tables(layout.positions((3, 4, 6), time_interval=24 / 16), form=rope.form)
+    host = program.Host(program.COSMOS, frames=3, H=4, W=6, fps=16)
+    (rope,), (position_ids,) = host.get("rope", "model", "rotates"), host.get("position_ids", "model", "ids")
+    tables = rope.tables(position_ids, form=rope.form)
     for own, other in zip(tables, expected, strict=True):
         np.testing.assert_allclose(own, other, rtol=0, atol=1e-5)

@@ -231,6 +231,8 @@ def test_masks_of_images_in_a_step_of_decoding_are_rows_of_the_whole() -> None:
     for all_rows, rows in zip(whole, part, strict=True):
         assert np.array_equal(rows["mask"], all_rows["mask"][:, :, 6:])
     assert whole[0]["mask"][0, 0, 1, :4].all()
+    explained = str(fastpe.ModelConfig(gemma)).partition("\nwhere\n")[2]
+    assert all(f"  {name}: " in explained for name in ("so_far", "cached", "queries", "valid"))
 
 
 @pytest.mark.parametrize("grids", [[[1, 8, 12]], [[2, 4, 6], [1, 12, 4]]])

@@ -35,6 +35,9 @@ std::string entries_remedy(const ArrayView& array, const Extent& extent) {
   if (has_batch && is_one_of_all && array.last() == extent.seq_len) {
     return joined({"pass ", array.name, "[:, 0", array.axes == 4 ? ", 0" : "", "]"});
   }
+  if (array.axes > 1 && array.shape[array.axes - 2] == extent.seq_len && array.last() <= 4) {
+    return "of several coordinates, RotaryEmbedding takes them with frequency_axes=, and from_config with mrope=True";
+  }
   if ((array.axes == 1 || (array.axes == 2 && has_batch)) && array.last() > extent.seq_len && extent.seq_len > 0) {
     const std::string rows = joined({array.name, array.axes == 1 ? "[" : "[:, "}), name = array.name;
     const std::string before = joined({" with offset=", rows, ":-", extent.seq_len, "].sum(axis=-1)"});
@@ -143,7 +146,11 @@ void refuse_both(const char* a_name, const char* b_name) {
 
 void require_one_placement(const Request& a) {
   const char* const offset = a.offset ? "offset" : a.offsets.name;
-  for (const ArrayView* const other : {&a.positions, &a.valid, &a.lengths}) {
+  if (a.cu_seqlens.is_given() && a.positions.is_given()) {
+    refuse_value(a.cu_seqlens.name, {"and positions were both given"}, {"one of them"},
+                 {"leave cu_seqlens out: positions already say where each sequence starts"});
+  }
+  for (const ArrayView* const other : {&a.valid, &a.lengths}) {
     if (a.cu_seqlens.is_given() && other->is_given()) refuse_both(a.cu_seqlens.name, other->name);
   }
   if (a.offset && a.offsets.is_given()) refuse_both("offset", a.offsets.name);

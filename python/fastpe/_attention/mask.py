@@ -57,8 +57,8 @@ def attention_mask(
         Where sequences of a packed batch start: 0, the running sum of their lengths. Tokens see only their own sequence. It
         excludes `past`, `valid` and `groups`.
     groups : int array_like [past + L] or [B, past + L], optional
-        Tokens of one group, as those of an image, see each other although ``causal=True``; -1 is no group. A window and a
-        chunk also hold for them.
+        Tokens of one group, as those of an image, see each other although ``causal=True``; -1 is no group. Each image
+        has a number of its own: token types of 0 and 1 would be two groups. A window and a chunk also hold for them.
     dtype : dtype, optional
         bool (the default), or float32, float64, float16 or bfloat16 for a mask that is added to scores; None takes that of
         `out`.
@@ -108,8 +108,10 @@ def attention_mask(
     keys = before + length
     starts = None
     if cu_seqlens is not None:
-        why = "packed sequences have no cache and no padding"
-        leave_out("cu_seqlens", why, past=past or None, valid=valid, groups=groups)
+        if before:
+            remedy = "of sequences that have a cache, call once for each, without cu_seqlens"
+            raise refused(ValueError, "cu_seqlens", "and past were both given", "one of them", remedy)
+        leave_out("cu_seqlens", "packed sequences have no padding", valid=valid, groups=groups)
         starts = _starts(cu_seqlens, length)
     mask = None if valid is None else _over_keys("valid", bools("valid", valid), keys)
     if mask is not None and not (window is chunk is None):

@@ -87,9 +87,8 @@ class Report(NamedTuple):
                 lines += [f"  {need:11}{says}", *(f"{'':13}{call}" for call in calls)]
         if self.not_known:
             lines += ["", "not known", *(f"  {each}" for each in self.not_known)]
-        words = {
-            word for each in self.needs for call in each.calls for word in re.findall(r"(?<![.\w])\w+\b(?! ?=)", call)
-        }
+        calls = "\n".join(call for each in self.needs for call in each.calls)
+        words = {*re.findall(r"(?<![.\w])\w+\b(?! ?=(?!=))", calls)}
         used = [f"  {word}: {what}" for word, what in _placeholders.items() if word in words]
         return "\n".join(lines + (["", "where", *used] if used else []))
 
@@ -233,9 +232,10 @@ class _Writer:
                 cached = {"past": "cached"} if given["causal"] else {}
                 named = {**given, **cached, "valid": "valid", **({"groups": "groups"} if groups else {})}
                 kinds.setdefault(", ".join(f"{name}={value}" for name, value in named.items()), []).append(at)
+        also = ", the tokens of an image each other" if groups else ""
         for arguments, numbers in kinds.items():
             which = "all layers" if len(kinds) == 1 and len(numbers) == len(layers) else _named(numbers)
-            says = f"{which}: which keys queries see{', the tokens of an image each other' if groups else ''}"
+            says = f"{which}: which keys queries see{also}"
             self._add(title, "mask", says, *groups, f"mask = fastpe.attention_mask(queries, {arguments})")
             groups = []
 

@@ -81,7 +81,7 @@ def stored(ids: Array, dtype: npt.DTypeLike | None, out: Any) -> Array:
             raise refused(TypeError, "out", f"has dtype {target.dtype}", f"{wanted}", "leave dtype out")
         name, wanted = "out", target.dtype
     if wanted.kind not in "iuf":
-        raise refused(TypeError, name, f"is {wanted}", "integers or floats")
+        raise refused(TypeError, name, f"is {wanted}", "integers, float16, float32 or float64")
     with np.errstate(over="ignore", invalid="ignore"):
         new: Array = ids.astype(wanted)
     is_lost = (new != ids) & ((ids % 1 == 0) if wanted.kind == "f" else True)
