@@ -87,8 +87,8 @@ class Report(NamedTuple):
                 lines += [f"  {need:11}{says}", *(f"{'':13}{call}" for call in calls)]
         if self.not_known:
             lines += ["", "not known", *(f"  {each}" for each in self.not_known)]
-        calls = "\n".join(call for each in self.needs for call in each.calls)
-        words = {*re.findall(r"(?<![.\w])\w+\b(?! ?=(?!=))", calls)}
+        code = "\n".join(call for each in self.needs for call in each.calls)
+        words = {*re.findall(r"(?<![.\w])\w+\b(?! ?=(?!=))", code)}
         used = [f"  {word}: {what}" for word, what in _placeholders.items() if word in words]
         return "\n".join(lines + (["", "where", *used] if used else []))
 
