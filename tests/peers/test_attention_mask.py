@@ -62,7 +62,7 @@ def layers_in(says: str, count: int) -> list[int]:
     """The numbers of the layers that the report names."""
     if says.startswith("all layers"):
         return [*range(count)]
-    words = says.removeprefix("layers ").partition(":")[0].split(", ")
+    words = says.partition(":")[0].partition(" ")[2].split(", ")
     if words[-1].startswith(".. "):
         return [*range(int(words[0]), int(words[-1][3:]) + 1, int(words[1]) - int(words[0]))]
     bounds = ([*map(int, word.split("-"))] for word in words)
