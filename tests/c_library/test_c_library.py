@@ -227,7 +227,7 @@ def refusal(call: Callable[[], Any], kind: str) -> tuple[str, str] | None:
     return None
 
 
-# By both front ends; random calls have the others, but strides of whole elements alone.
+# By both front ends. Random calls have the others, but only strides of whole elements.
 WRONG: list[tuple[str, str, str, Callable[[Any, npt.NDArray[Any]], Any]]] = [
     ("VALUE", "x", "add", lambda f, x: f(as_strided(x, (3, HEAD), (4 * HEAD + 2, 4)))),
     ("VALUE", "x", "add", lambda f, x: f(as_strided(x, (3, 8), (4 * HEAD, 6)))),
