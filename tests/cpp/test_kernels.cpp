@@ -273,8 +273,8 @@ void combining_is_the_scalar_arithmetic(const Kernels& kernels, DType dtype, std
   }
   c.x = how.is_in_place ? out.data() : x.data();
   c.x_row_stride_bytes = how.is_in_place ? out.row_stride_bytes : x.row_stride_bytes;
-  c.addend = addend.data();
-  c.addend_row_stride_bytes = how.shares_addend ? 0 : addend.row_stride_bytes;
+  c.tile = addend.data();
+  c.tile_row_stride_bytes = how.shares_addend ? 0 : addend.row_stride_bytes;
   c.rows = rows;
   c.columns = columns;
   c.scale = how.scaled ? 1.75 : 1.0;
@@ -352,7 +352,7 @@ void rotating_is_the_scalar_arithmetic(const Kernels& kernels, const RotationCas
   rotation.x_row_stride_bytes = x.row_stride_bytes;
   rotation.next_x = r.prefetch == Prefetch::none ? nullptr : x.data();
   rotation.next_out = r.prefetch == Prefetch::x_and_out && !r.in_place ? out.data() : nullptr;
-  rotation.cosines = cosines.data();
+  rotation.tile = cosines.data();
   rotation.sines = sines.data();
   rotation.tile_row_stride_bytes = r.shares_row ? 0 : cosines.row_stride_bytes;
   rotation.rows = rows;

@@ -127,9 +127,9 @@ void combining(const Kernels& kernels, DType dtype, bool is_wide, std::int64_t s
   Combination c{};
   c.out = out.data;
   c.x = x.data;
-  c.addend = addend.data;
+  c.tile = addend.data;
   c.out_row_stride_bytes = c.x_row_stride_bytes = (columns + gap) * element_bytes(dtype);
-  c.addend_row_stride_bytes = (columns + gap) * element_bytes(addend_dtype);
+  c.tile_row_stride_bytes = (columns + gap) * element_bytes(addend_dtype);
   c.rows = rows;
   c.columns = columns;
   c.scale = c.alpha = 1.0;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// combine: adds the rows of an addend to rows, out[row] = x[row] * scale + addend[row] * alpha.
+// combine: adds the rows of a tile to rows, out[row] = x[row] * scale + tile[row] * alpha.
 //
 // Method: each operation is rounded as NumPy rounds it, in float32 for the 16-bit dtypes. Regular stores start on a
 // vector's boundary, and the vectors at both ends of a row overlap those between.
-// Range: any numbers. It reads and writes exactly the rows' columns, with any alignment; out may be x. If the addend's
-// row stride is 0, one row is added to all rows. Rows of x, or of the addend, may lie at given offsets instead of a
+// Range: any numbers. It reads and writes exactly the rows' columns, with any alignment; out may be x. If the tile's
+// row stride is 0, one row is added to all rows. Rows of x, or of the tile, may lie at given offsets instead of a
 // stride apart. Error: only the rounding of each operation.
 #pragma once
 
@@ -24,9 +24,8 @@ struct CombinedRow {
       : out(reinterpret_cast<Element*>(c.out + row * c.out_row_stride_bytes)),
         x(reinterpret_cast<const Element*>(
             c.x + (c.x_offsets_bytes == nullptr ? row * c.x_row_stride_bytes : c.x_offsets_bytes[row]))),
-        addend(reinterpret_cast<const typename Addend::Element*>(c.addend + (c.addend_offsets_bytes == nullptr
-                                                                                 ? row * c.addend_row_stride_bytes
-                                                                                 : c.addend_offsets_bytes[row]))),
+        addend(reinterpret_cast<const typename Addend::Element*>(
+            c.tile + (c.tile_offsets_bytes == nullptr ? row * c.tile_row_stride_bytes : c.tile_offsets_bytes[row]))),
         next_x(c.x_offsets_bytes != nullptr ? c.x + c.x_offsets_bytes[row + 1]
                : c.next_x != nullptr        ? c.next_x + row * c.x_row_stride_bytes
                                             : nullptr),
@@ -142,10 +141,10 @@ void combine_scaled(const Combination& c) {
   constexpr auto element_size = static_cast<std::int64_t>(sizeof(typename T::Element));
   constexpr auto addend_size = static_cast<std::int64_t>(sizeof(typename Addend::Element));
   // Rows without gaps between them are one long row, in which no lines are shared.
-  const bool is_one_row = c.next_x == nullptr && c.x_offsets_bytes == nullptr && c.addend_offsets_bytes == nullptr &&
+  const bool is_one_row = c.next_x == nullptr && c.x_offsets_bytes == nullptr && c.tile_offsets_bytes == nullptr &&
                           c.out_row_stride_bytes == c.columns * element_size &&
                           c.x_row_stride_bytes == c.columns * element_size &&
-                          c.addend_row_stride_bytes == c.columns * addend_size;
+                          c.tile_row_stride_bytes == c.columns * addend_size;
   const std::int64_t rows = is_one_row ? 1 : c.rows, columns = is_one_row ? c.rows * c.columns : c.columns;
   if constexpr (can_stream<T>) {
     if (c.non_temporal) return combine_non_temporal<T, Addend, scaled>(c, rows, columns);

@@ -103,33 +103,35 @@ struct Expansion : SumRows {              // from first_row on
   bool non_temporal;  // store past the caches, where rows are aligned alike; out is not x
 };
 
-// out[row] = x[row] * scale + addend[row] * alpha, in float32 for the 16-bit dtypes, else in the dtype itself.
-struct Combination : SumRows {
-  const char* next_x;    // rows to prefetch into L2 meanwhile; null: none
-  const char* next_out;  // the same of out, with next_x; null: none
+// Rows whose columns have no gaps, where their results go, and as many rows of the encoding.
+struct RowsAtOnce {
+  char* out;  // may be x
+  const char* x;
+  const char* tile;  // of the encoding
+  std::int64_t out_row_stride_bytes, x_row_stride_bytes, tile_row_stride_bytes;
   // The offset of each row of x from `x` on, then that of a row that is only prefetched; null: rows have a stride.
   const std::int64_t* x_offsets_bytes;
-  const char* addend;
-  const std::int64_t* addend_offsets_bytes;  // of each row's addend from `addend` on; null: it has a stride
-  std::int64_t addend_row_stride_bytes;
+  const std::int64_t* tile_offsets_bytes;  // of each row from `tile` on; null: they have a stride
+  DType tile_dtype;                        // row_dtype, or where rows were found, that of x
   std::int64_t rows, columns;
+  const char* next_x = nullptr;    // rows to prefetch into L2 meanwhile; null: none
+  const char* next_out = nullptr;  // the same of out, with next_x; null: none
+};
+
+// out[row] = x[row] * scale + tile[row] * alpha, in float32 for the 16-bit dtypes, else in the dtype itself.
+struct Combination : RowsAtOnce {
+  double scale, alpha;
   bool non_temporal;  // store past the caches; out is not x
 };
 
 // rotate multiplies pairs of columns, as complex numbers, by given cosines and sines:
 //   out1 = x1 * cosine - x2 * sine, out2 = x2 * cosine + x1 * sine, in float32 for the 16-bit dtypes, else in the
 //   dtype.
-// A pair is (2k, 2k + 1) if interleaved, else (k, k + half).
-struct Rotation {
-  char* out;  // may be x
-  const char* x;
-  const char* next_x;    // rows to prefetch into L2 meanwhile; null: none
-  const char* next_out;  // the same of out, with next_x; null: none
-  const char* cosines;   // of row_dtype
-  const char* sines;
-  const std::int64_t* tile_offsets_bytes;  // of each row from `cosines` and `sines` on; null: they have a stride
-  std::int64_t out_row_stride_bytes, x_row_stride_bytes, tile_row_stride_bytes;
-  std::int64_t rows, pairs;
+// A pair is (2k, 2k + 1) if interleaved, else (k, k + half). Rows of x, which have a stride, may have more columns than
+// these pairs.
+struct Rotation : RowsAtOnce {  // `tile` has the cosines, of row_dtype
+  const char* sines;            // in rows as those of `tile`
+  std::int64_t pairs;
   std::int64_t half;
   bool interleaved;
   bool conjugate;  // by the negative angles
@@ -158,8 +160,8 @@ struct Kernels {
   void (*phasors)(const PhasorArguments&) = nullptr;
   void (*angles[written_dtype_count])(const AngleArguments&) = {};  // float32 and float64
   void (*expand[written_dtype_count])(const Expansion&) = {};
-  void (*combine[written_dtype_count])(const Combination&) = {};             // addend: of row_dtype
-  void (*combine_same_dtype[written_dtype_count])(const Combination&) = {};  // addend: of the dtype itself
+  void (*combine[written_dtype_count])(const Combination&) = {};             // tile: of row_dtype
+  void (*combine_same_dtype[written_dtype_count])(const Combination&) = {};  // tile: of the dtype itself
   void (*rotate[written_dtype_count])(const Rotation&) = {};
   void (*resize_to_float64[written_dtype_count])(const Resizing&) = {};    // from rows of the dtype
   void (*resize_from_float64[written_dtype_count])(const Resizing&) = {};  // to rows of the dtype

@@ -87,7 +87,7 @@ void rotate_pairs(const Rotation& rotation) {
     const auto* const x = reinterpret_cast<const Element*>(r.x + row * r.x_row_stride_bytes);
     const std::int64_t tile_offset_bytes =
         r.tile_offsets_bytes == nullptr ? row * r.tile_row_stride_bytes : r.tile_offsets_bytes[row];
-    const auto* const cosines = reinterpret_cast<const typename Row::Element*>(r.cosines + tile_offset_bytes);
+    const auto* const cosines = reinterpret_cast<const typename Row::Element*>(r.tile + tile_offset_bytes);
     const auto* const sines = reinterpret_cast<const typename Row::Element*>(r.sines + tile_offset_bytes);
     if (r.pairs < float_lanes) {
       const auto cosine = in_order(load_partial<Row>(cosines, r.pairs));

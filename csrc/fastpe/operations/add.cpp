@@ -12,21 +12,9 @@ namespace {
 // What a walk does: out = x * scale + alpha * the tile's rows.
 auto adding(DType dtype, const Factors& factors, bool non_temporal) {
   return [=](const RowsAtOnce& rows) {
-    Combination c{};
-    static_cast<SumRows&>(c) = {
-        rows.out.data, rows.out.row_stride_bytes, rows.x.data, rows.x.row_stride_bytes, factors.scale, factors.alpha};
-    c.x_offsets_bytes = rows.x.row_offsets_bytes;
-    c.next_x = rows.next_x;
-    c.next_out = rows.next_out;
-    c.addend = rows.tile.data;
-    c.addend_row_stride_bytes = rows.tile.row_stride_bytes;
-    c.addend_offsets_bytes = rows.tile.row_offsets_bytes;
-    c.rows = rows.rows;
-    c.columns = rows.columns;
-    c.non_temporal = non_temporal;
     const Kernels& kernels = active_kernels();
     const auto& of_dtypes = rows.tile_dtype == dtype ? kernels.combine_same_dtype : kernels.combine;
-    of_dtypes[index_of(dtype)](c);
+    of_dtypes[index_of(dtype)]({rows, factors.scale, factors.alpha, non_temporal});
   };
 }
 
@@ -109,8 +97,7 @@ void Gather::apply(const Tile& tile, const Range& items, const Access& access, c
           l_after < out_.seq_len ? embedding_offset_bytes(next_item, l_after) : offsets_bytes[count - 1];
       const Block<char> out = out_.block(item, l, tile.columns.first);
       const Block<const char> x{vocabulary_.data + tile.columns.first * bytes, 0, bytes, offsets_bytes};
-      const Block<const char> encoding = tile.block.from(l - tile.rows.first, 0);
-      RowsAtOnce rows{is_apart ? scratch : out, x, encoding, tile.dtype, count, columns};
+      RowsAtOnce rows = rows_at_once(is_apart ? scratch : out, x, tile.part({l, count}));
       if (!is_apart && access.prefetch && !access.non_temporal) rows.next_out = out.data + out.row_stride_bytes;
       add_rows(rows);
       if (is_apart) copy_block(out, scratch.read_only(), count, columns, bytes);

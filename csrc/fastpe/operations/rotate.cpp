@@ -8,19 +8,6 @@
 namespace fastpe {
 namespace {
 
-Rotation rotation_of(const RowsAtOnce& rows, bool conjugate) {
-  Rotation rotation{};
-  rotation.out = rows.out.data;
-  rotation.out_row_stride_bytes = rows.out.row_stride_bytes;
-  rotation.x = rows.x.data;
-  rotation.x_row_stride_bytes = rows.x.row_stride_bytes;
-  rotation.cosines = rows.tile.data;
-  rotation.tile_row_stride_bytes = rows.tile.row_stride_bytes;
-  rotation.tile_offsets_bytes = rows.tile.row_offsets_bytes;
-  rotation.conjugate = conjugate;
-  return rotation;
-}
-
 // Rows are rotated into the scratch memory, and go past the caches from there: as many at once.
 std::int64_t non_temporal_rows(const OperationShape& shape) {
   constexpr std::int64_t most_bytes = 8 * 1024;
@@ -76,41 +63,45 @@ Rotate::Heads Rotate::first_heads(const Range& items) const {
 
 void Rotate::rotate_rows(const RowsAtOnce& rows) const {
   const std::int64_t bytes = element_bytes(shape_.dtype), table_bytes = element_bytes(shape_.tile_dtype);
-  Rotation all = rotation_of(rows, pairing_.conjugate);
-  all.rows = rows.rows;
-  all.half = pairing_.pairs;
-  all.interleaved = pairing_.interleaved;
   for (const Range& rotated : pairing_.rotated) {
     const std::int64_t first_bytes = (pairing_.interleaved ? 2 : 1) * rotated.first * bytes;
-    Rotation part = all;
-    part.pairs = rotated.count;
+    const char* const sines = rows.tile + (pairing_.pairs + rotated.first) * table_bytes;
+    Rotation part{rows, sines, rotated.count, pairing_.pairs, pairing_.interleaved, pairing_.conjugate};
     part.out += first_bytes;
     part.x += first_bytes;
-    if (rows.next_x != nullptr) part.next_x = rows.next_x + first_bytes;
-    if (rows.next_out != nullptr) part.next_out = rows.next_out + first_bytes;
-    part.cosines += rotated.first * table_bytes;
-    part.sines = part.cosines + pairing_.pairs * table_bytes;
+    if (rows.next_x != nullptr) part.next_x += first_bytes;
+    if (rows.next_out != nullptr) part.next_out += first_bytes;
+    part.tile += rotated.first * table_bytes;
     active_kernels().rotate[index_of(shape_.dtype)](part);
   }
 }
 
 void Rotate::rotate_non_temporal(const RowsAtOnce& rows, char* memory) const {
-  const Block<char>& out = rows.out;
   const std::int64_t row_bytes = shape_.row_bytes_at_once(), at_once = non_temporal_rows(shape_);
-  const Block<char> scratch{memory, row_bytes, element_bytes(shape_.dtype)};
-  const bool has_gaps = out.row_stride_bytes != row_bytes;
+  const bool has_gaps = rows.out_row_stride_bytes != row_bytes;
+  RowsAtOnce part = rows;
+  part.out = memory;
+  part.out_row_stride_bytes = row_bytes;
   for (std::int64_t first = 0; first < rows.rows; first += at_once) {
-    const std::int64_t count = std::min(at_once, rows.rows - first), together = has_gaps ? 1 : count;
-    for (std::int64_t row = first; row < first + count; row += together) {
+    char* const out = rows.out + first * rows.out_row_stride_bytes;
+    part.rows = std::min(at_once, rows.rows - first);
+    const std::int64_t together = has_gaps ? 1 : part.rows;
+    for (std::int64_t row = 0; row < part.rows; row += together) {
       // Lines that are filled only in part are read first.
-      FASTPE_PREFETCH_TO_WRITE(out.row(row));
-      FASTPE_PREFETCH_TO_WRITE(out.row(row) + together * row_bytes - 1);
+      FASTPE_PREFETCH_TO_WRITE(out + row * rows.out_row_stride_bytes);
+      FASTPE_PREFETCH_TO_WRITE(out + row * rows.out_row_stride_bytes + together * row_bytes - 1);
     }
-    const char* const next_x = rows.next_x == nullptr ? nullptr : rows.next_x + first * rows.x.row_stride_bytes;
-    rotate_rows(
-        {scratch, rows.x.from(first, 0), rows.tile.from(first, 0), rows.tile_dtype, count, rows.columns, next_x});
-    for (std::int64_t row = 0; row < count; row += together) {
-      active_kernels().copy_non_temporal({out.row(first + row), scratch.row(row), together * row_bytes});
+    rotate_rows(part);
+    for (std::int64_t row = 0; row < part.rows; row += together) {
+      active_kernels().copy_non_temporal(
+          {out + row * rows.out_row_stride_bytes, memory + row * row_bytes, together * row_bytes});
+    }
+    part.x += at_once * rows.x_row_stride_bytes;
+    if (part.next_x != nullptr) part.next_x += at_once * rows.x_row_stride_bytes;
+    if (part.tile_offsets_bytes != nullptr) {
+      part.tile_offsets_bytes += at_once;
+    } else {
+      part.tile += at_once * rows.tile_row_stride_bytes;
     }
   }
 }
@@ -119,12 +110,12 @@ void Rotate::rotate_non_temporal(const RowsAtOnce& rows, char* memory) const {
 // pair. The tile has the pairs' cosines, then their sines.
 void Rotate::rotate_columns(const RowsAtOnce& rows) const {
   const std::int64_t columns_apart = pairing_.interleaved ? 1 : pairing_.pairs;
-  const std::int64_t column_stride_bytes = rows.x.row_stride_bytes / (pairing_.interleaved ? 2 : 1);
-  Rotation rotation = rotation_of(rows, pairing_.conjugate);
+  const std::int64_t column_stride_bytes = rows.x_row_stride_bytes / (pairing_.interleaved ? 2 : 1);
+  const std::int64_t half = columns_apart * (column_stride_bytes / element_bytes(shape_.dtype));
+  Rotation rotation{rows, nullptr, rows.columns, half, false, pairing_.conjugate};
   rotation.rows = rows.rows / 2;
-  rotation.pairs = rows.columns;
-  rotation.sines = rows.tile.row(rotation.rows);
-  rotation.half = columns_apart * (column_stride_bytes / element_bytes(shape_.dtype));
+  rotation.sines = rows.tile + rotation.rows * rows.tile_row_stride_bytes;
+  rotation.next_x = nullptr;
   active_kernels().rotate[index_of(shape_.dtype)](rotation);
 }
 

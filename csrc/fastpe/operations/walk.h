@@ -50,17 +50,24 @@ inline void copy_unless_in_place(const ReadWrite& arrays, const Range& items, co
   }
 }
 
-// What an operation does at once: rows without gaps between their columns, where they go, and as many rows of a tile.
-// And what comes next, which its kernel prefetches row by row, since the processor's own prefetches end with these
-// rows; null: nothing. It refers to the blocks of its maker.
-struct RowsAtOnce {
-  const Block<char>& out;
-  const Block<const char>&x, &tile;
-  DType tile_dtype;  // the operation's own, or where rows were found, that of the arrays
-  std::int64_t rows, columns;
-  const char *next_x = nullptr, *next_out = nullptr;
-};
+// What an operation does at once: as many rows and columns as the tile has.
+inline RowsAtOnce rows_at_once(const Block<char>& out, const Block<const char>& x, const Tile& tile) {
+  RowsAtOnce rows{};
+  rows.out = out.data;
+  rows.out_row_stride_bytes = out.row_stride_bytes;
+  rows.x = x.data;
+  rows.x_row_stride_bytes = x.row_stride_bytes;
+  rows.x_offsets_bytes = x.row_offsets_bytes;
+  rows.tile = tile.block.data;
+  rows.tile_row_stride_bytes = tile.block.row_stride_bytes;
+  rows.tile_offsets_bytes = tile.block.row_offsets_bytes;
+  rows.tile_dtype = tile.dtype;
+  rows.rows = tile.rows.count;
+  rows.columns = tile.columns.count;
+  return rows;
+}
 
+// What comes next, which the kernel prefetches row by row: the processor's own prefetches end with these rows.
 inline void set_next(RowsAtOnce& rows, const ReadWrite& arrays, std::int64_t item, std::int64_t l,
                      const Access& access) {
   if (!access.prefetch || l >= arrays.out.seq_len) return;
@@ -74,10 +81,10 @@ template <class DoRows>
 void walk_rows(const ReadWrite& arrays, const Tile& tile, const Range& items, const Access& access,
                const DoRows& do_rows) {
   const auto& [x, out, order] = arrays;
-  const std::int64_t l = tile.rows.first, columns = tile.columns.count;
+  const std::int64_t l = tile.rows.first;
   if (items.count == 1 || out.inner_count == 1 || out.inner_count != x.inner_count) {
     for (std::int64_t item = items.first; item < items.end(); ++item) {
-      RowsAtOnce rows{out.block(item, l), x.block(item, l), tile.block, tile.dtype, tile.rows.count, columns};
+      RowsAtOnce rows = rows_at_once(out.block(item, l), x.block(item, l), tile);
       const bool is_last = item + 1 == items.end();
       set_next(rows, arrays, is_last ? items.first : item + 1, is_last ? tile.rows.end() : l, access);
       do_rows(rows);
@@ -87,8 +94,8 @@ void walk_rows(const ReadWrite& arrays, const Tile& tile, const Range& items, co
   for (std::int64_t first = items.first; first < items.end();) {
     const std::int64_t end = std::min(items.end(), (first / out.inner_count + 1) * out.inner_count);
     for (std::int64_t row = l; row < tile.rows.end(); ++row) {
-      const Block<const char> same{tile.row(row), 0, tile.block.column_stride_bytes};
-      RowsAtOnce rows{out.inner_block(first, row), x.inner_block(first, row), same, tile.dtype, end - first, columns};
+      const Tile same{{tile.row(row), 0, tile.block.column_stride_bytes}, tile.dtype, {0, end - first}, tile.columns};
+      RowsAtOnce rows = rows_at_once(out.inner_block(first, row), x.inner_block(first, row), same);
       set_next(rows, arrays, first, row + 1, access);
       do_rows(rows);
     }
@@ -107,7 +114,7 @@ void walk_in_scratch(const ReadWrite& arrays, const OperationShape& shape, const
     for (std::int64_t l = tile.rows.first; l < tile.rows.end(); l += at_once) {
       const Tile rows = tile.part({l, std::min(tile.rows.end() - l, at_once)});
       copy_block(scratch, arrays.x.block(item, l, tile.columns.first), rows.rows.count, columns, bytes);
-      do_rows({scratch, scratch.read_only(), rows.block, tile.dtype, rows.rows.count, columns});
+      do_rows(rows_at_once(scratch, scratch.read_only(), rows));
       copy_block(arrays.out.block(item, l, tile.columns.first), scratch.read_only(), rows.rows.count, columns, bytes);
     }
   }
@@ -134,12 +141,15 @@ void walk_columns(const ReadWrite& arrays, const Tile& tile, const Range& range,
       for (std::int64_t item = items.first; item < items.end(); ++item) {
         Block<char> out = arrays.out.block(item, l, column_step * column).transposed();
         Block<const char> x = arrays.x.block(item, l, column_step * column).transposed();
-        const bool is_last = item + 1 == items.end();
-        const char* const next = is_last ? arrays.x.row(items.first, l, column_step * (column + count))
-                                         : arrays.x.row(item + 1, l, column_step * column);
         out.row_stride_bytes *= column_step;
         x.row_stride_bytes *= column_step;
-        do_rows({out, x, {memory, stride_bytes, bytes}, tile.dtype, groups * count, rows.rows.count, next});
+        const Tile transposed{
+            {memory, stride_bytes, bytes}, tile.dtype, {0, groups * count}, {rows.rows.first, rows.rows.count}};
+        RowsAtOnce at_once = rows_at_once(out, x, transposed);
+        const bool is_last = item + 1 == items.end();
+        at_once.next_x = is_last ? arrays.x.row(items.first, l, column_step * (column + count))
+                                 : arrays.x.row(item + 1, l, column_step * column);
+        do_rows(at_once);
       }
     }
   }
