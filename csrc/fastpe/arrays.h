@@ -155,7 +155,7 @@ inline const char* row_of(const ConstRows& rows, std::int64_t index) {
 struct TableView {
   const char* data = nullptr;
   DType dtype = DType::float32;
-  std::int64_t rows = 0;
+  std::int64_t rows = 0, columns = 0;
   std::int64_t row_stride_bytes = 0;
 
   const char* row(std::int64_t index) const {

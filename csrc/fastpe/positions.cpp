@@ -12,42 +12,38 @@ std::int64_t Placement::sequence_of(std::int64_t l) const {
   return low;
 }
 
-void ValidRuns::start() {
-  assert(validity_.valid == nullptr || !validity_.lengths.is_given());
-  if (!validity_.differs_in_batch()) batch_rows_.count = std::min<std::int64_t>(batch_rows_.count, 1);
-  last_found_ = batch_rows_.first;
-  if (!validity_.lengths.is_given()) return;
-  longest_ = rows_.first;
-  for (std::int64_t row = batch_rows_.first; row < batch_rows_.end() && longest_ < end_; ++row) {
-    longest_ = std::clamp(validity_.lengths.integer_at(row, 0), longest_, end_);
+Range Validity::run_from(std::int64_t l, std::int64_t end, const Range& batch_rows, bool& are_valid) const {
+  assert(valid == nullptr || !lengths.is_given());
+  are_valid = true;
+  if (are_all_valid()) return {l, end - l};
+  const std::int64_t end_row =
+      differs_in_batch() ? batch_rows.end() : batch_rows.first + std::min<std::int64_t>(batch_rows.count, 1);
+  if (lengths.is_given()) {
+    std::int64_t longest = l;
+    for (std::int64_t row = batch_rows.first; row < end_row && longest < end; ++row) {
+      longest = std::clamp(lengths.integer_at(row, 0), longest, end);
+    }
+    are_valid = l < longest;
+    return {l, (are_valid ? longest : end) - l};
   }
-}
-
-bool ValidRuns::is_valid(std::int64_t l) {
-  if (last_found_ < batch_rows_.end() && validity_.has(last_found_, l)) return true;
-  for (std::int64_t row = batch_rows_.first; row < batch_rows_.end(); ++row) {
-    if (!validity_.has(row, l)) continue;
-    last_found_ = row;
-    return true;
-  }
-  return false;
-}
-
-void ValidRuns::find(std::int64_t l) {
-  std::int64_t end = end_;
-  if (validity_.lengths.is_given()) {
-    are_valid_ = l < longest_;
-    if (are_valid_) end = longest_;
-  } else {
-    are_valid_ = is_valid(l);
-    end = l + 1;
-    while (end < end_ && is_valid(end) == are_valid_) ++end;
-  }
-  rows_ = {l, end - l};
+  std::int64_t last_found = batch_rows.first;  // most likely, the next row is valid in the same batch row
+  const auto is_valid = [&](std::int64_t at) {
+    if (last_found < end_row && has(last_found, at)) return true;
+    for (std::int64_t row = batch_rows.first; row < end_row; ++row) {
+      if (!has(row, at)) continue;
+      last_found = row;
+      return true;
+    }
+    return false;
+  };
+  are_valid = is_valid(l);
+  std::int64_t stop = l + 1;
+  while (stop < end && is_valid(stop) == are_valid) ++stop;
+  return {l, stop - l};
 }
 
 void Spans::extend_span_of_values(std::int64_t next, std::int64_t step) {
-  const std::int64_t end = runs_.rows().end();
+  const std::int64_t end = run_.end();
   std::int64_t stop = span_.l + 1;
   do {
     next += step;
@@ -58,7 +54,7 @@ void Spans::extend_span_of_values(std::int64_t next, std::int64_t step) {
 
 void Spans::make_span_of_sequence(std::int64_t l) {
   const NumbersView& starts = placement_.sequence_starts;
-  const std::int64_t end = runs_.rows().end();
+  const std::int64_t end = run_.end();
   std::int64_t start = l, stop = end;
   if (sequence_ < 0) {
     sequence_ = placement_.sequence_of(l);
@@ -78,10 +74,10 @@ void Spans::make_span_of_sequence(std::int64_t l) {
 
 void Spans::make_span(std::int64_t l) {
   const Placement& p = placement_;
-  const std::int64_t count = runs_.rows().end() - l;
+  const std::int64_t count = run_.end() - l;
   if (!p.values.is_given()) {
     const std::int64_t rows_before = p.count_valid_only ? valid_before_ : l;
-    span_ = {l, count, number_of(p.first_at(batch_row_) + rows_before)};
+    span_ = {l, count, number_of(p.first_at(batch_rows_.first) + rows_before)};
   } else if (p.coordinate_count == 0) {  // a move of all rows, or a broadcast array
     span_ = {l, count, p.position_of(values_.at(0, l)), Span::Step::none};
   } else {
@@ -90,7 +86,7 @@ void Spans::make_span(std::int64_t l) {
       coordinates_[i] = coordinate.at(0, l);
       coordinate.data += p.coordinate_stride_bytes;
     }
-    span_ = {l, 1, coordinates_[0], Span::Step::none, {coordinates_, static_cast<std::size_t>(p.coordinate_count)}};
+    span_ = {l, 1, coordinates_[0], Span::Step::none, coordinates_, p.coordinate_count};
   }
 }
 

@@ -24,6 +24,8 @@ struct Validity {
 
   bool are_all_valid() const { return valid == nullptr && !lengths.is_given(); }
   bool differs_in_batch() const { return valid_batch_row_stride_bytes != 0 || lengths.row_stride_bytes != 0; }
+  // The rows from l on that are all valid in any of these batch rows, or in none of them.
+  Range run_from(std::int64_t l, std::int64_t end, const Range& batch_rows, bool& are_valid) const;
   // These only for a mask.
   bool has(std::int64_t row, std::int64_t l) const {
     return valid[row * valid_batch_row_stride_bytes + l * valid_seq_stride_bytes] != 0;
@@ -77,43 +79,6 @@ struct Placement {
   bool may_revisit() const { return values.is_given() || offsets.is_given(); }
 };
 
-// Goes over rows in runs: of rows that are valid in any of these batch rows, and of those that are not.
-class ValidRuns {
- public:
-  ValidRuns(const Validity& validity, const Range& batch_rows, const Range& rows)
-      : validity_(validity),
-        batch_rows_(batch_rows),
-        end_(rows.end()),
-        rows_{rows.first, 0},
-        are_all_valid_(validity.are_all_valid()) {
-    if (!are_all_valid_) start();
-  }
-
-  // Goes on to the next run; false behind the last one.
-  bool next() {
-    const std::int64_t l = rows_.end();
-    if (l >= end_) return false;
-    if (!are_all_valid_) return find(l), true;
-    rows_.count = end_ - l;
-    return true;
-  }
-  const Range& rows() const { return rows_; }
-  bool are_valid() const { return are_valid_; }
-
- private:
-  void start();
-  void find(std::int64_t l);
-  bool is_valid(std::int64_t l);
-
-  const Validity& validity_;
-  Range batch_rows_;  // those that may differ
-  std::int64_t end_;
-  std::int64_t longest_ = 0;     // of lengths
-  std::int64_t last_found_ = 0;  // most likely, the next row is valid in the same batch row
-  Range rows_;
-  bool are_all_valid_, are_valid_ = true;
-};
-
 constexpr int max_coordinates = 16;
 
 // `count` rows from l on: at consecutive integer positions, ascending or descending, or all at one position; or one row
@@ -123,7 +88,8 @@ struct Span {
   std::int64_t count;
   Number position;  // of the first row; its first coordinate where there are several
   enum class Step { ascending, descending, none } step = Step::ascending;
-  View<Number> coordinates = {};  // of a row that has several; valid until the next span
+  const Number* coordinates = nullptr;  // of a row that has several; valid until the next span
+  int coordinate_count = 0;
 
   bool is_one_position() const { return step == Step::none; }
   // Only for integer positions.
@@ -138,20 +104,24 @@ class Spans {
   // Before the first one, valid_before rows are valid, if only these count.
   Spans(const Placement& placement, const Range& batch_rows, const Range& rows, std::int64_t valid_before)
       : placement_(placement),
-        batch_row_(batch_rows.first),
+        batch_rows_(batch_rows),
+        end_(rows.end()),
         values_(placement.values),
         valid_before_(valid_before),
-        runs_(placement.validity, batch_rows, rows),
+        run_{rows.first, 0},
         span_{rows.first, 0, {}, Span::Step::none} {
-    if (placement_.values_per_batch_row) values_.data += batch_row_ * values_.row_stride_bytes;
+    if (placement_.values_per_batch_row) values_.data += batch_rows_.first * values_.row_stride_bytes;
   }
 
   // Goes on to the next span; false behind the last one.
   bool next() {
     const std::int64_t l = span_.l + span_.count;
-    if (l >= runs_.rows().end() && !runs_.next()) return false;
-    if (!runs_.are_valid()) {
-      span_ = {l, runs_.rows().count, {}, Span::Step::none};
+    if (l >= run_.end()) {
+      if (l >= end_) return false;
+      run_ = placement_.validity.run_from(l, end_, batch_rows_, is_valid_);
+    }
+    if (!is_valid_) {
+      span_ = {l, run_.count, {}, Span::Step::none};
       return true;
     }
     if (placement_.has_value_of_each_row()) {
@@ -165,7 +135,7 @@ class Spans {
     return true;
   }
   const Span& span() const { return span_; }
-  bool is_valid() const { return runs_.are_valid(); }
+  bool is_valid() const { return is_valid_; }
   std::int64_t valid_before() const { return valid_before_; }
 
  private:
@@ -178,7 +148,7 @@ class Spans {
     span_.count = 1;
     span_.position = position;
     span_.step = position.is_integer() ? Span::Step::ascending : Span::Step::none;
-    if (l + 1 == runs_.rows().end() || position.integer < -max_position || position.integer > max_position) return;
+    if (l + 1 == run_.end() || position.integer < -max_position || position.integer > max_position) return;
     const std::int64_t next = values_.integer_at(0, l + 1);
     if (next == value.integer + 1) extend_span_of_values(next, 1);
     if (next == value.integer - 1) extend_span_of_values(next, -1);
@@ -186,11 +156,13 @@ class Spans {
   void extend_span_of_values(std::int64_t next, std::int64_t step);
 
   const Placement& placement_;
-  std::int64_t batch_row_;
-  NumbersView values_;  // of this batch row
+  Range batch_rows_;
+  std::int64_t end_;
+  NumbersView values_;  // of the first of these batch rows
   std::int64_t valid_before_;
   std::int64_t sequence_ = -1;
-  ValidRuns runs_;
+  Range run_;  // of rows that are all valid, or all not
+  bool is_valid_ = true;
   Span span_;
   Number coordinates_[max_coordinates];
 };
@@ -204,8 +176,8 @@ struct PositionBounds {
   void add(const Span& span) {
     ++spans;
     rows += span.count;
-    for (const Number& coordinate : span.coordinates) add(coordinate);
-    if (span.coordinates.count > 0) return;
+    for (int i = 0; i < span.coordinate_count; ++i) add(span.coordinates[i]);
+    if (span.coordinate_count > 0) return;
     if (!span.position.is_integer()) return add(span.position);
     lowest = std::min(lowest, span.lowest());
     highest = std::max(highest, span.highest());

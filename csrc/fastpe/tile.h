@@ -16,12 +16,14 @@ struct Access {
   bool prefetch = false;      // arrays are in memory: the processor's own prefetches are too late
 };
 
-// These rows and columns of an encoding, the first of which stands first in the block.
+// These rows and columns of an encoding, the first of which stands first in the block. Rows are counted along the
+// sequence, or where a source has kept them, by their positions.
 struct Tile {
   Block<const char> block;
   DType dtype;
   Range rows, columns;
 
+  bool is_there() const { return block.data != nullptr; }
   const char* row(std::int64_t l) const {
     assert(rows.first <= l && l < rows.end());
     return block.row(l - rows.first);

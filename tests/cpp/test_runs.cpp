@@ -29,16 +29,20 @@ float number_at(double position, std::int64_t column) {
 
 class NumberedRows final : public Source {
  public:
-  NumberedRows(const SourceShape& shape_, std::int64_t kept) : Source(shape_), kept_(kept) {
+  NumberedRows(bool has_blocks, std::int64_t kept)
+      : NumberedRows(-max_position, max_position, true, has_blocks, kept) {}
+  NumberedRows(std::int64_t lowest_, std::int64_t highest_, bool has_fractions_, bool has_blocks, std::int64_t kept)
+      : Source(lowest_, highest_, has_fractions_, has_blocks ? 3 : 1, has_blocks ? 2 : 1, has_blocks ? -1 : 0),
+        kept_(kept) {
     for (std::int64_t position = 0; position < kept; ++position) {
       for (std::int64_t c = 0; c < real_columns; ++c) rows_.push_back(number_at(static_cast<double>(position), c));
     }
   }
 
-  TableView kept_rows(DType dtype, const PositionBounds& bounds) const override {
+  Tile kept_rows(DType dtype, const PositionBounds& bounds) const override {
     const bool are_kept = bounds.are_all_integers && 0 <= bounds.lowest && bounds.highest < kept_ && kept_ > 0;
     if (!are_kept) return {};
-    return {reinterpret_cast<const char*>(rows_.data()), dtype, kept_, real_columns * 4};
+    return {{reinterpret_cast<const char*>(rows_.data()), real_columns * 4, 4}, dtype, {0, kept_}, {0, real_columns}};
   }
   void write_rows(const Span& span, const Target& target, char*) const override {
     CHECK(span.step != Span::Step::descending && (span.count == 1 || !span.is_one_position()));
@@ -167,9 +171,9 @@ void check_run(const Source& source, const OperationShape& shape, const Rows& ro
     for (std::int64_t l = 0; l < shape.seq_len; ++l) {
       const std::optional<double> position = rows.position(item / shape.items_per_batch_row, l);
       if (position) {
-        is_wrong = is_wrong || *position < static_cast<double>(source.shape.lowest) ||
-                   *position > static_cast<double>(source.shape.highest) ||
-                   (*position != std::floor(*position) && !source.shape.has_fractions);
+        is_wrong = is_wrong || *position < static_cast<double>(source.lowest) ||
+                   *position > static_cast<double>(source.highest) ||
+                   (*position != std::floor(*position) && !source.has_fractions);
         lowest = std::min(lowest, *position);
         highest = std::max(highest, *position);
       }
@@ -237,11 +241,9 @@ void all_small_shapes() {
   constexpr std::int64_t much = std::int64_t{1} << 40;
   OperationShape shape;
   shape.columns = real_columns;
-  constexpr SourceShape single_rows{-max_position, max_position, true},
-      blocks{-max_position, max_position, true, 3, 2, -1};
-  for (const SourceShape& of_source : {single_rows, blocks}) {
+  for (const bool has_blocks : {false, true}) {
     for (const std::int64_t kept : {0, 9}) {
-      const NumberedRows source(of_source, kept);
+      const NumberedRows source(has_blocks, kept);
       for (const std::int64_t batch_rows : {0, 1, 2, 3, 19}) {
         for (std::int64_t seq_len = 0; seq_len <= 7; ++seq_len) {
           const std::vector<Rows> all = placements(batch_rows, seq_len);
@@ -274,7 +276,7 @@ void all_small_positions() {
   shape.seq_len = seq_len;
   shape.columns = real_columns;
   shape.bytes_written = 1;
-  const NumberedRows table({0, 3, false}, 4), made({0, 3, false, 3, 2, -1}, 0);
+  const NumberedRows table(0, 3, false, false, 4), made(0, 3, false, true, 0);
   for (unsigned code = 0; code < 1U << (3 * seq_len); ++code) {
     Rows rows{2, seq_len, {}};
     for (unsigned l = 0; l < seq_len; ++l) rows.values.push_back(static_cast<int>(code >> (3 * l) & 7) - 2);

@@ -20,7 +20,7 @@ constexpr std::int64_t most_tile_bytes = 192 * 1024;
 // The part of a tile that stays in L1 while it is combined with items that come from memory.
 constexpr std::int64_t segment_bytes_from_memory = 12 * 1024;
 
-void plan_segments(const OperationShape& shape, const SourceShape& source, Plan& plan) {
+void plan_segments(const OperationShape& shape, const Source& source, Plan& plan) {
   const std::int64_t tile_row_bytes = whole_cache_lines(shape.columns_at_once() * element_bytes(shape.tile_dtype));
   const std::int64_t segment_bytes = plan.access.prefetch ? segment_bytes_from_memory : l1_cache_bytes() / 8 * 3;
   const bool is_transposed = shape.order == Order::columns;
@@ -75,13 +75,13 @@ Plan make_plan(const Call& call, const PositionBounds& bounds) {
   plan.strategy = shape.targets > 0 && has_one_item_per_tile ? Strategy::make_in_target : Strategy::make_in_tile;
   // A source of single rows is always asked: a LearnedTable has rows, and cannot make any; of several coordinates, the
   // rows of each are kept.
-  const bool has_single_row_blocks = call.source.shape.block_rows == 1;
+  const bool has_single_row_blocks = call.source.block_rows == 1;
   plan.wants_rows = has_single_row_blocks || plan.strategy == Strategy::make_in_tile || has_short_spans || is_near;
   if (plan.wants_rows) plan.rows_found = call.source.kept_rows(shape.tile_dtype, bounds);
-  if (plan.rows_found.data != nullptr) plan.strategy = Strategy::read_rows;
+  if (plan.rows_found.is_there()) plan.strategy = Strategy::read_rows;
 
   if (plan.strategy == Strategy::make_in_tile || shape.items() > 1 || plan.access.prefetch) {
-    plan_segments(shape, call.source.shape, plan);
+    plan_segments(shape, call.source, plan);
   }
   if (plan.strategy != Strategy::read_rows) {
     plan.tile_offset_bytes =
@@ -89,7 +89,7 @@ Plan make_plan(const Call& call, const PositionBounds& bounds) {
   }
   plan.operation_offset_bytes = plan.tile_offset_bytes + plan.tile_rows * plan.tile_row_stride_bytes;
   plan.scratch_bytes = plan.operation_offset_bytes + whole_cache_lines(shape.scratch_bytes);
-  plan_work(shape, call.source.shape.block_rows, plan);
+  plan_work(shape, call.source.block_rows, plan);
   return plan;
 }
 

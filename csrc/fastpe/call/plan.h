@@ -20,7 +20,7 @@ constexpr std::int64_t short_span_rows = 8;
 
 struct Plan {
   Strategy strategy = Strategy::make_in_tile;
-  TableView rows_found;                    // of read_rows
+  Tile rows_found = {};                    // of read_rows
   bool wants_rows = false;                 // reads rows if the source has them, or else has them kept
   bool all_items_share_positions = false;  // of an operation that reads its items: never of a Write
   int threads = 1;

@@ -26,7 +26,7 @@ class Executor {
         tile_(scratch + plan.tile_offset_bytes),
         operation_scratch_(scratch + plan.operation_offset_bytes) {
     // The plan is one for this call.
-    assert((plan.strategy == Strategy::read_rows) == (plan.rows_found.data != nullptr));
+    assert((plan.strategy == Strategy::read_rows) == (plan.rows_found.is_there()));
     assert(plan.strategy != Strategy::make_in_target || operation_.shape().targets > 0);
     assert(plan.strategy != Strategy::make_in_tile || plan.tile_rows > 0);
     assert(plan.part_rows * plan.slice_items >= operation_.shape().items() * operation_.shape().seq_len);
@@ -84,28 +84,29 @@ class Executor {
   // Every span does, unless another thread has changed positions, offsets or lengths since they were checked: results
   // are then undefined, but nothing outside the arrays is read.
   bool exists(const Span& span) const {
-    if (plan_.strategy != Strategy::read_rows) return call_.source.shape.has(span);
-    return span.position.is_integer() && 0 <= span.lowest() && span.highest() < plan_.rows_found.rows;
+    if (plan_.strategy != Strategy::read_rows) return call_.source.has(span);
+    return span.position.is_integer() && 0 <= span.lowest() && span.highest() < plan_.rows_found.rows.count;
   }
 
   // A long span may be done before those that wait: rows do not depend on each other.
   void read_span(const Range& items, const Span& span) {
-    const TableView& kept = plan_.rows_found;
+    const std::int64_t row_stride_bytes = plan_.rows_found.block.row_stride_bytes;
     const int step = span.is_one_position() ? 0 : span.step == Span::Step::descending ? -1 : 1;
-    const std::int64_t offset_bytes = span.position.integer * kept.row_stride_bytes;
+    const std::int64_t offset_bytes = span.position.integer * row_stride_bytes;
     if (span.count >= short_span_rows) {
-      return apply(tile_of(kept, offset_bytes, step * kept.row_stride_bytes, {span.l, span.count}), items);
+      return apply(tile_found(offset_bytes, step * row_stride_bytes, {span.l, span.count}), items);
     }
     const std::int64_t first = add_waiting(items, span.l, span.count, most_waiting_offsets);
     for (std::int64_t i = 0; i < span.count; ++i) {
-      waiting_offsets_bytes_[first + i] = offset_bytes + step * i * kept.row_stride_bytes;
+      waiting_offsets_bytes_[first + i] = offset_bytes + step * i * row_stride_bytes;
     }
   }
 
-  Tile tile_of(const TableView& kept, std::int64_t offset_bytes, std::int64_t row_stride_bytes, const Range& rows,
-               const std::int64_t* row_offsets_bytes = nullptr) const {
-    const std::int64_t bytes = element_bytes(kept.dtype);
-    const char* const data = kept.data + offset_bytes + columns_.first * bytes;
+  Tile tile_found(std::int64_t offset_bytes, std::int64_t row_stride_bytes, const Range& rows,
+                  const std::int64_t* row_offsets_bytes = nullptr) const {
+    const Tile& kept = plan_.rows_found;
+    const std::int64_t bytes = kept.block.column_stride_bytes;
+    const char* const data = kept.block.data + offset_bytes + columns_.first * bytes;
     return {{data, row_stride_bytes, bytes, row_offsets_bytes}, kept.dtype, rows, columns_};
   }
   Tile tile_made(std::int64_t row_stride_bytes, const Range& rows) const {
@@ -130,7 +131,7 @@ class Executor {
     const std::int64_t count = std::exchange(waiting_count_, 0);
     if (count == 0) return;
     const Range rows{waiting_l_, count};
-    apply(plan_.strategy == Strategy::read_rows ? tile_of(plan_.rows_found, 0, 0, rows, waiting_offsets_bytes_)
+    apply(plan_.strategy == Strategy::read_rows ? tile_found(0, 0, rows, waiting_offsets_bytes_)
                                                 : tile_made(plan_.tile_row_stride_bytes, rows),
           items);
   }
@@ -144,7 +145,7 @@ class Executor {
   void make_in_targets(std::int64_t item, const Span& span) {
     const std::int64_t at_once = span.is_one_position() ? 1 : span.count;
     for (std::int64_t done = 0; done < span.count; done += at_once) {
-      const Span rows{span.l + done, at_once, span.position, span.step, span.coordinates};
+      const Span rows{span.l + done, at_once, span.position, span.step, span.coordinates, span.coordinate_count};
       for (int number = 0; number < operation_.shape().targets; ++number) {
         Target target = operation_.target(number, item, rows.l);
         target.access = plan_.access;
@@ -157,17 +158,17 @@ class Executor {
     const bool is_one_position = span.is_one_position(), is_descending = span.step == Span::Step::descending;
     if (is_one_position && span.count > 1) {
       apply_waiting(items);
-      write_rows({span.l, 1, span.position, Span::Step::ascending, span.coordinates}, target_in_tile(0));
+      write_rows({span.l, 1, span.position, Span::Step::ascending}, target_in_tile(0));
       return apply(tile_made(0, {span.l, span.count}), items);
     }
     const std::int64_t lowest = is_one_position ? 0 : span.lowest();
     for (std::int64_t done = 0; done < span.count;) {
-      const std::int64_t at_once = call_.source.shape.rows_together(lowest + done);
+      const std::int64_t at_once = call_.source.rows_together(lowest + done);
       const std::int64_t count = std::min({span.count - done, plan_.tile_rows, at_once});
       const std::int64_t i = is_descending ? span.count - done - count : done;
       const Number first = is_one_position ? span.position : number_of(lowest + done + (is_descending ? count - 1 : 0));
       const Target target = target_in_tile(add_waiting(items, span.l + i, count, plan_.tile_rows));
-      write_rows({span.l + i, count, first, span.step, span.coordinates}, target);
+      write_rows({span.l + i, count, first, span.step, span.coordinates, span.coordinate_count}, target);
       done += count;
     }
   }
@@ -191,11 +192,11 @@ class Executor {
   void apply_where_valid(const Tile& tile, const Range& items) {
     const std::int64_t items_per_batch_row = operation_.shape().items_per_batch_row;
     for (std::int64_t item = items.first; item < items.end(); ++item) {
-      const Range one{item, 1};
-      ValidRuns runs(call_.placement.validity, {item / items_per_batch_row, 1}, tile.rows);
-      while (runs.next()) {
-        runs.are_valid() ? operation_.apply(tile.part(runs.rows()), one, plan_.access, operation_scratch_)
-                         : write_invalid(one, runs.rows());
+      const Range one{item, 1}, batch_row{item / items_per_batch_row, 1};
+      for (Range run{tile.rows.first, 0}; run.end() < tile.rows.end();) {
+        bool are_valid = true;
+        run = call_.placement.validity.run_from(run.end(), tile.rows.end(), batch_row, are_valid);
+        are_valid ? operation_.apply(tile.part(run), one, plan_.access, operation_scratch_) : write_invalid(one, run);
       }
     }
   }

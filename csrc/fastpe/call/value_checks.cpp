@@ -26,7 +26,7 @@ Origin origin_of(const Placement& p, std::int64_t row, const Span& span, std::in
   return {p.offset_name, joined({place, place.empty() ? "" : " ", "makes the position of row ", l, " "})};
 }
 
-[[noreturn]] void refuse_position(const SourceShape& source, const Number& position, const Origin& origin) {
+[[noreturn]] void refuse_position(const Source& source, const Number& position, const Origin& origin) {
   if (source.has_fractions) {
     refuse_value(origin.argument, {origin.found, position}, {"a finite position of ", position_limit}, {why_limited});
   }
@@ -36,14 +36,13 @@ Origin origin_of(const Placement& p, std::int64_t row, const Span& span, std::in
 }
 
 // Throws an Error about the first row of a span, or its first coordinate, that is out of the source.
-void require_positions(const SourceShape& source, const Placement& p, std::int64_t row, const Span& span) {
+void require_positions(const Source& source, const Placement& p, std::int64_t row, const Span& span) {
   if (source.has(span)) return;
-  for (const Number& coordinate : span.coordinates) {
-    if (source.has(coordinate)) continue;
+  for (int i = 0; i < span.coordinate_count; ++i) {
+    if (source.has(span.coordinates[i])) continue;
     const std::string place =
         p.is_batch_sequence ? place_of(p.value_axes, span.l, row) : place_of(p.value_axes, row, span.l);
-    const auto i = &coordinate - span.coordinates.begin();
-    refuse_position(source, coordinate, {p.values_name, joined({place, "[", i, "] is "})});
+    refuse_position(source, span.coordinates[i], {p.values_name, joined({place, "[", i, "] is "})});
   }
   const auto refuse_row = [&](std::int64_t i, const Number& position) {
     refuse_position(source, position, origin_of(p, row, span, span.l + i));
@@ -85,7 +84,7 @@ void for_each_span_of(const Call& call, Interruption* interruption, const OnSpan
 PositionBounds check_positions(const Call& call, Interruption* interruption) {
   PositionBounds bounds;
   for_each_span_of(call, interruption, [&](std::int64_t, const Span& span) { bounds.add(span); });
-  const SourceShape& source = call.source.shape;
+  const Source& source = call.source;
   if (!bounds.are_all_integers || bounds.lowest < source.lowest || bounds.highest > source.highest) {
     for_each_span_of(call, interruption,
                      [&](std::int64_t row, const Span& span) { require_positions(source, call.placement, row, span); });

@@ -28,7 +28,7 @@ void require_contiguous_rows(const ArrayView& array) {
 
 TableView table_along(const ArrayView& array, int row_axis) {
   require_contiguous_rows(array);
-  return {array.data, dtype_of(array), array.shape[row_axis], array.stride_bytes(row_axis)};
+  return {array.data, dtype_of(array), array.shape[row_axis], array.last(), array.stride_bytes(row_axis)};
 }
 
 }  // namespace

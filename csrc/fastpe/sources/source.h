@@ -12,13 +12,13 @@
 
 namespace fastpe {
 
-// What a source has rows for: positions, of which those of a table have no fractions. And which rows it makes together:
-// those of blocks of positions, `blocks_at_once` from a block's start on.
-struct SourceShape {
-  std::int64_t lowest, highest;
-  bool has_fractions;
-  std::int64_t block_rows = 1, blocks_at_once = 1;
-  std::int64_t first_block = 0;  // where one of them begins
+class Source {
+ public:
+  // Positions that it has rows for; a table has none for fractions.
+  const std::int64_t lowest, highest;
+  const bool has_fractions;
+  // Rows that it makes together: those of blocks of positions, so many from a block's start on, one of which is here.
+  const std::int64_t block_rows, blocks_at_once, first_block;
 
   bool has(const Number& position) const {
     if (position.is_integer()) return lowest <= position.integer && position.integer <= highest;
@@ -26,8 +26,9 @@ struct SourceShape {
   }
   // All positions of a span, or all coordinates.
   bool has(const Span& span) const {
-    if (span.coordinates.count > 0) {
-      return std::all_of(span.coordinates.begin(), span.coordinates.end(), [&](const Number& c) { return has(c); });
+    if (span.coordinates != nullptr) {
+      const Number* const end = span.coordinates + span.coordinate_count;
+      return std::all_of(span.coordinates, end, [&](const Number& c) { return has(c); });
     }
     if (!span.position.is_integer()) return has(span.position);
     return lowest <= span.lowest() && span.highest() <= highest;
@@ -37,15 +38,10 @@ struct SourceShape {
     const std::int64_t row = (position - first_block) % block_rows;
     return row == 0 ? blocks_at_once * block_rows : row < 0 ? -row : block_rows - row;
   }
-};
 
-class Source {
- public:
-  const SourceShape shape;
-
-  // The rows from position 0 on, of which those within the bounds are there, in this dtype or in the operation's own;
-  // or no data.
-  virtual TableView kept_rows(DType /*dtype*/, const PositionBounds& /*bounds*/) const { return {}; }
+  // The rows of the positions from 0 on, of which those within the bounds are there, in this dtype or in the
+  // operation's own; or none.
+  virtual Tile kept_rows(DType /*dtype*/, const PositionBounds& /*bounds*/) const { return {}; }
   // After a call that would have used them: keeps rows within the bounds for later calls, or does not. No result
   // depends on it. It makes about bytes_written of them at most, so that a small call stays one. Throws Interrupted.
   virtual void keep(DType /*dtype*/, const PositionBounds& /*bounds*/, std::int64_t /*bytes_written*/,
@@ -67,7 +63,14 @@ class Source {
   Source& operator=(const Source&) = delete;
 
  protected:
-  explicit Source(const SourceShape& shape_) : shape(shape_) {}
+  Source(std::int64_t lowest_, std::int64_t highest_, bool has_fractions_, std::int64_t block_rows_ = 1,
+         std::int64_t blocks_at_once_ = 1, std::int64_t first_block_ = 0)
+      : lowest(lowest_),
+        highest(highest_),
+        has_fractions(has_fractions_),
+        block_rows(block_rows_),
+        blocks_at_once(blocks_at_once_),
+        first_block(first_block_) {}
   ~Source() = default;
 };
 

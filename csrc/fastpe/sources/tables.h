@@ -10,14 +10,19 @@ namespace fastpe {
 
 class LearnedTable final : public Source {
  public:
-  explicit LearnedTable(const TableView& table) : Source({0, table.rows - 1, false}), table_(table) {}
+  explicit LearnedTable(const TableView& table)
+      : Source(0, table.rows - 1, false),
+        rows_{{table.data, table.row_stride_bytes, element_bytes(table.dtype)},
+              table.dtype,
+              {0, table.rows},
+              {0, table.columns}} {}
 
-  TableView kept_rows(DType, const PositionBounds&) const override { return table_; }
+  Tile kept_rows(DType, const PositionBounds&) const override { return rows_; }
   // Never called: make_plan() always asks for kept_rows() where blocks are single rows.
   void write_rows(const Span&, const Target&, char*) const override { assert(false); }
 
  private:
-  TableView table_;
+  Tile rows_;
 };
 
 // Rows are cosines, then sines, in the dtype of the arithmetic.
@@ -25,12 +30,12 @@ class RotaryTables final : public Source {
  public:
   // Both have the same shape and dtype. Positions number the rows of all items.
   RotaryTables(const ConstRows& cosines, const ConstRows& sines)
-      : Source({0, cosines.item_count * cosines.seq_len - 1, false, rows_at_once}), cosines_(cosines), sines_(sines) {}
+      : Source(0, cosines.item_count * cosines.seq_len - 1, false, most_rows), cosines_(cosines), sines_(sines) {}
 
   void write_rows(const Span& span, const Target& target, char* scratch) const override;
 
  private:
-  static constexpr std::int64_t rows_at_once = 32;  // they share nothing, and fill a tile
+  static constexpr std::int64_t most_rows = 32;  // they share nothing, and fill a tile
   ConstRows cosines_, sines_;
 };
 

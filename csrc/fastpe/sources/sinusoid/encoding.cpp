@@ -88,7 +88,7 @@ const Encoding::Memory& Encoding::memory_of(const KeptRows& rows) const {
   });
 }
 
-TableView Encoding::kept_rows(DType dtype, const PositionBounds& bounds) const {
+Tile Encoding::kept_rows(DType dtype, const PositionBounds& bounds) const {
   const KeptRows& kept = rows_of(dtype);
   if (!can_keep(dtype, bounds) || !kept.memory.is_made()) return {};
   const Memory& memory = memory_of(kept);
@@ -96,7 +96,8 @@ TableView Encoding::kept_rows(DType dtype, const PositionBounds& bounds) const {
   for (std::int64_t chunk = chunks.first; chunk < chunks.end(); ++chunk) {
     if (memory.states[static_cast<std::size_t>(chunk)].load(std::memory_order_acquire) != State::full) return {};
   }
-  return {memory.bytes.data(), dtype, kept.limit, kept.row_bytes};
+  return {
+      {memory.bytes.data(), kept.row_bytes, element_bytes(dtype)}, dtype, {0, kept.limit}, {0, encoder.spec().d_model}};
 }
 
 void Encoding::reserve(DType dtype, const PositionBounds& bounds) const {

@@ -43,8 +43,8 @@ class Encoding {
   const double embedding_scale;
   const std::optional<std::int64_t> padding_idx;
 
-  // Rows from position 0 on, if those within the bounds are filled. It allocates nothing.
-  TableView kept_rows(DType dtype, const PositionBounds& bounds) const;
+  // Rows of the positions from 0 on, if those within the bounds are filled; or none. It allocates nothing.
+  Tile kept_rows(DType dtype, const PositionBounds& bounds) const;
 
   // Takes the memory for the rows that max_len promises. Throws std::bad_alloc.
   void reserve(DType dtype, const PositionBounds& bounds) const;

@@ -28,17 +28,19 @@ FrequencyCoordinates::FrequencyCoordinates(const std::vector<double>& given, std
 }
 
 Sinusoids::Sinusoids(const Encoding& encoding, std::int64_t first_column, const FrequencyCoordinates* coordinates)
-    : Source(coordinates == nullptr
-                 ? SourceShape{-max_position, max_position, true, block_rows, blocks_at_once, -block_radius}
-                 : SourceShape{-max_position, max_position, true}),
+    : Source(-max_position, max_position, true, coordinates == nullptr ? fastpe::block_rows : 1,
+             coordinates == nullptr ? fastpe::blocks_at_once : 1, -block_radius),
       encoding_(encoding),
       encoder_(encoding.encoder),
       first_column_(first_column),
       coordinates_(coordinates) {}
 
-TableView Sinusoids::kept_rows(DType dtype, const PositionBounds& bounds) const {
-  TableView rows = coordinates_ == nullptr ? encoding_.kept_rows(dtype, bounds) : TableView();
-  if (rows.data != nullptr) rows.data += first_column_ * element_bytes(dtype);
+Tile Sinusoids::kept_rows(DType dtype, const PositionBounds& bounds) const {
+  Tile rows = coordinates_ == nullptr ? encoding_.kept_rows(dtype, bounds) : Tile{};
+  if (rows.is_there()) {
+    rows.block = rows.block.from(0, first_column_);
+    rows.columns.count -= first_column_;
+  }
   return rows;
 }
 
@@ -84,8 +86,7 @@ void Sinusoids::write_rows(const Span& span, const Target& target, char* scratch
 const char* Sinusoids::row_at(const Number& position, int coordinate, DType dtype, char* scratch) const {
   PositionBounds bounds;
   bounds.add(position);
-  if (const TableView kept = encoding_.kept_rows(dtype, bounds); kept.data != nullptr)
-    return kept.row(position.integer);
+  if (const Tile kept = encoding_.kept_rows(dtype, bounds); kept.is_there()) return kept.row(position.integer);
   LastRows& last = *std::launder(reinterpret_cast<LastRows*>(scratch));
   char* const row = scratch + offset_of_row(coordinate);
   if (!last.are_made[coordinate] || last.positions[coordinate] != position.value) {
@@ -101,7 +102,7 @@ void Sinusoids::join_rows(const Span& span, const Target& target, char* scratch)
   assert(target.x == nullptr);
   const char* rows[max_coordinates];
   for (int i = 0; i < coordinates_->count; ++i) {
-    rows[i] = row_at(span.coordinates[static_cast<std::size_t>(i)], i, target.dtype, scratch);
+    rows[i] = row_at(span.coordinates[i], i, target.dtype, scratch);
   }
   const std::vector<int>& of_frequency = coordinates_->of_frequency;
   const auto frequencies = static_cast<std::int64_t>(of_frequency.size());
@@ -128,15 +129,14 @@ void AngleRows::write_rows(const Span& span, const Target& target, char* /*scrat
   a.out_row_stride_bytes = target.out_row_stride_bytes;
   a.rows = span.count;
   const auto coordinate_of = [&](std::int64_t k) {
-    return span.coordinates.count == 0 ? 0 : coordinates_.of_frequency[static_cast<std::size_t>(k)];
+    return span.coordinates == nullptr ? 0 : coordinates_.of_frequency[static_cast<std::size_t>(k)];
   };
   // Adjacent columns of one coordinate are made together.
   for (std::int64_t first = target.columns.first; first < target.columns.end(); first += a.columns) {
     const int coordinate = coordinate_of(first);
     a.columns = 1;
     while (first + a.columns < target.columns.end() && coordinate_of(first + a.columns) == coordinate) ++a.columns;
-    const double position =
-        (span.coordinates.count == 0 ? span.position : span.coordinates[static_cast<std::size_t>(coordinate)]).value;
+    const double position = (span.coordinates == nullptr ? span.position : span.coordinates[coordinate]).value;
     // The product's error would be lost below the least double.
     const bool is_tiny = position != 0.0 && std::fabs(position) < 0x1p-700;
     a.position = is_tiny ? position * 0x1p600 : position;

@@ -28,7 +28,7 @@ class Sinusoids final : public Source {
   explicit Sinusoids(const Encoding& encoding, std::int64_t first_column = 0,
                      const FrequencyCoordinates* coordinates = nullptr);
 
-  TableView kept_rows(DType dtype, const PositionBounds& bounds) const override;
+  Tile kept_rows(DType dtype, const PositionBounds& bounds) const override;
   void keep(DType dtype, const PositionBounds& bounds, std::int64_t bytes_written, int max_threads,
             Interruption* interruption) const override;
   void prepare(DType dtype, const PositionBounds& bounds, bool will_keep, Interruption* interruption) const override;
@@ -55,7 +55,7 @@ class Sinusoids final : public Source {
 class AngleRows final : public Source {
  public:
   AngleRows(const Encoder& encoder, const FrequencyCoordinates& coordinates)
-      : Source({-max_position, max_position, true}), encoder_(encoder), coordinates_(coordinates) {}
+      : Source(-max_position, max_position, true), encoder_(encoder), coordinates_(coordinates) {}
 
   void write_rows(const Span& span, const Target& target, char* scratch) const override;
 
