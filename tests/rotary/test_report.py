@@ -192,6 +192,12 @@ def test_each_call_runs_as_it_is_written(given: dict[str, Any]) -> None:
         for call in each.calls:
             if "encoding.add_" in call:
                 known["x"] = np.zeros((1, 4, known["encoding"].d_model), np.float32)
+            if "rope.rotate_" in call:
+                known["q"] = np.ones((1, 2, 4, known["rope"].head_dim or known["rope"].rotary_dim), np.float32)
+                known["k"], known["position_ids"] = (
+                    known["q"][:, :1].copy(),
+                    np.zeros((3,) * ("moveaxis" in call) + (1, 4)),
+                )
             exec(call, known)  # noqa: S102
     assert "Traceback" not in str(config)
     assert json.loads(json.dumps(scope.to_dict()))["needs"] == [

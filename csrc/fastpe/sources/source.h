@@ -53,7 +53,7 @@ class Source {
                        Interruption* /*interruption*/) const {}
   virtual bool is_prepared(DType /*dtype*/) const { return true; }
   // A thread's scratch memory begins on a cache line's boundary, and holds what the source needs from one span to the
-  // next. start() initialises it before the first write_rows(). For `may_revisit` see Positions.
+  // next. start() initialises it before the first write_rows(). For `may_revisit` see Placement.
   virtual std::int64_t scratch_bytes(DType /*dtype*/, bool /*may_revisit*/) const { return 0; }
   virtual void start(char* /*scratch*/, DType /*dtype*/, bool /*may_revisit*/) const {}
   // Writes the rows of an ascending span, or one row. Only sinusoids of one coordinate add to the target's x.

@@ -27,6 +27,9 @@ _widest, _enough = 118, 4096
 _placeholders = {
     "seq_len": "the longest length of sequences",
     "positions": "an int, or an array of positions",
+    "q": "queries [B, heads, L, D], which are changed",
+    "k": "keys [B, heads, L, D], which are changed",
+    "position_ids": "of the inputs",
     "x": "embeddings [.., L, d]",
     "table": "learned rows of the checkpoint",
     "ids": "tokens [.., L]",
@@ -191,6 +194,8 @@ class _Writer:
         sections, mrope = self._sections(title, name, arguments) if row.mrope else "", ""
         if sections:
             sections, mrope = f"; {sections} (without mrope=True: of only the text)", ", mrope=True"
+        ids = "np.moveaxis(position_ids, 0, -1)" if mrope else "position_ids"
+        calls = [f"rope.rotate_(q, k, seq_axis=-2, positions={ids})"]
         for rope, numbers in kinds.items():
             count = "all layers" if len(layers) == 1 else f"{len(layers)} layers alike"
             which = count if len(kinds) == 1 else _named(numbers)
@@ -200,7 +205,8 @@ class _Writer:
             call = f"fastpe.RotaryEmbedding.from_config({name}{arguments}{mrope})"
             if len(kinds) > 1:
                 call = f"fastpe.RotaryEmbedding.layers_from_config({name}{arguments}{mrope})[{numbers[0]}]"
-            self._add(title, "rotates", f"{which}: {_said(rope)}{sections}", f"rope = {call}")
+            self._add(title, "rotates", f"{which}: {_said(rope)}{sections}", f"rope = {call}", *calls)
+            calls = []
         rope = next(each for each in kinds if each is not None) if {*kinds} - {None} else None
         if rope is not None and not mrope:
             result = "cos, sin" if rope.form in ("halves", "tile", "repeat") else "table"
@@ -323,8 +329,7 @@ class _Writer:
             "fastpe.text_inputs(config, [[0]], video_grid_thw=[[2, 4, 4]])", self.config, "second_per_grid"
         ):
             grids.append("second_per_grid")
-        says = f"[{len(ids)}, B, L], of which rotate_ takes np.moveaxis(position_ids, 0, -1), and rope_deltas [B, 1], which the next "
-        says += "calls take"
+        says = f"[{len(ids)}, B, L], and rope_deltas [B, 1], which the next calls take"
         with_grids = "".join(f", {name}={name}" for name in grids)
         later = "fastpe.text_inputs(config, input_ids, past=past, rope_deltas=rope_deltas)"
         prompt = f"{call[:-1]}{with_grids}, attention_mask=valid)"
