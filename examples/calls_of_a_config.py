@@ -94,7 +94,7 @@ class Model:
         host = Host(config, input_ids=PROMPT, image_grid_thw=GRID, grid_thw=GRID, **empty)
         host.names |= {"queries": PROMPT.shape[1], "cached": 0, "valid": np.ones_like(PROMPT)}
         (self.mask,) = host.get("mask", "text", "mask")
-        (self.rope,) = host.get("rope", "text", "rotates")
+        (self.rope,) = host.get("rope", "text", "rotates", 0)
         (prompt,) = host.get("inputs", "text", "ids", 0)
         host.names |= {"input_ids": [[16]], "past": PROMPT.shape[1], "rope_deltas": prompt["rope_deltas"]}
         (following,) = host.get("inputs", "text", "ids", 1)
