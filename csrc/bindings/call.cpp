@@ -53,12 +53,11 @@ void PythonCall::run(const Call& call) {
   // that not every thread makes them.
   if (is_small && call.source.is_prepared(shape.tile_dtype)) return fastpe::run(call, nullptr);
   // The arrays are alive meanwhile: the caller and the call hold them.
-  run_interruptibly(!is_small,
-                    shape.is_in_place
-                        ? "interrupted: each array that was given to be changed may be partly changed; restore it from "
-                          "a copy: a second call would change that part again"
-                        : "interrupted: the output array was partly written; compute it again before using it",
-                    [&call](Interruption* interruption) { fastpe::run(call, interruption); });
+  run_interruptibly(
+      !is_small,
+      "interrupted: a part may be written; before a second call, restore from a copy what was to be changed "
+      "in place, since that call would change this part again",
+      [&call](Interruption* interruption) { fastpe::run(call, interruption); });
 }
 
 PyObject* warm_up(const Encoding& encoding, const Arguments& a) {

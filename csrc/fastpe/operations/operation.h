@@ -25,7 +25,6 @@ struct OperationShape {
   DType tile_dtype = DType::float32;      // of rows that are made; those that are found may have `dtype`
   std::int64_t bytes_written = 0;
   bool reads_items = false;  // as many rows as it writes; items then share the tiles of their positions
-  bool is_in_place = false;  // for what is said of an interruption
   bool may_be_non_temporal = false;
   Order order = Order::rows;       // that all arrays have, or else apart
   int targets = 0;                 // that an item's rows are made in, each for some columns; 0: only in a tile

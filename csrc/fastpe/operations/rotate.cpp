@@ -20,12 +20,11 @@ OperationShape shape_of(const View<ReadWrite>& arrays, std::int64_t batch_rows, 
   shape.most_columns = INT64_MAX;
   shape.order = arrays[0].order;
   shape.items_per_batch_row = shape.bytes_written = 0;
-  shape.reads_items = shape.is_in_place = true;
+  shape.reads_items = true;
   shape.may_be_non_temporal = !is_new && pairing.rotates_all();
   for (const ReadWrite& array : arrays) {
     shape.items_per_batch_row += batch_rows > 0 ? array.out.item_count / batch_rows : 0;
     shape.bytes_written += array.out.item_count * array.out.seq_len * shape.columns * element_bytes(shape.dtype);
-    shape.is_in_place = shape.is_in_place && array.is_in_place();
     shape.order = common_order(shape.order, array.order);
     shape.scratch_bytes = std::max(shape.scratch_bytes, array.scratch_bytes(shape));
     if (array.is_in_place() || array.out.columns != shape.columns) shape.may_be_non_temporal = false;
@@ -48,7 +47,7 @@ ReadWrite heads_of(const ConstRows& x, const Rows& out) {
 Rotate::Rotate(View<ReadWrite> arrays, std::int64_t batch_rows, const Pairing& pairing, bool is_new)
     : Operation(shape_of(arrays, batch_rows, pairing, is_new)), arrays_(arrays), pairing_(pairing) {}
 
-Rotate::Heads Rotate::first_heads(const Range& items) const {
+Rotate::ItemsOfArray Rotate::first_items(const Range& items) const {
   const std::int64_t row = items.first / shape_.items_per_batch_row;
   std::int64_t head = items.first % shape_.items_per_batch_row;
   const ReadWrite* array = arrays_.items;
@@ -121,28 +120,28 @@ void Rotate::rotate_columns(const RowsAtOnce& rows) const {
 
 void Rotate::apply(const Tile& tile, const Range& items, const Access& access, char* scratch) const {
   for (std::int64_t first = items.first; first < items.end();) {
-    const Heads heads = first_heads({first, items.end() - first});
-    first += heads.items.count;
+    const auto [array, heads] = first_items({first, items.end() - first});
+    first += heads.count;
     const std::int64_t first_kept = pairing_.rotates_all() ? shape_.columns : 0;
-    copy_unless_in_place(heads.array, heads.items, tile.rows, {first_kept, heads.array.out.columns - first_kept});
-    if (heads.array.order == Order::columns) {
+    copy_unless_in_place(array, heads, tile.rows, {first_kept, array.out.columns - first_kept});
+    if (array.order == Order::columns) {
       for (const Range& rotated : pairing_.rotated) {
         walk_columns(
-            heads.array, tile, rotated, heads.items, scratch, [&](const RowsAtOnce& rows) { rotate_columns(rows); },
-            pairing_.pairs, pairing_.interleaved ? 2 : 1);
+            array, tile, rotated, heads, scratch, [&](const RowsAtOnce& rows) { rotate_columns(rows); }, pairing_.pairs,
+            pairing_.interleaved ? 2 : 1);
       }
       continue;
     }
-    walk(heads.array, shape_, tile, heads.items, access, scratch,
+    walk(array, shape_, tile, heads, access, scratch,
          [&](const RowsAtOnce& rows) { access.non_temporal ? rotate_non_temporal(rows, scratch) : rotate_rows(rows); });
   }
 }
 
 void Rotate::write_invalid(const Range& items, const Range& rows, const Range& /*columns*/) const {
   for (std::int64_t first = items.first; first < items.end();) {
-    const Heads heads = first_heads({first, items.end() - first});
-    copy_unless_in_place(heads.array, heads.items, rows, {0, heads.array.out.columns});
-    first += heads.items.count;
+    const auto [array, heads] = first_items({first, items.end() - first});
+    copy_unless_in_place(array, heads, rows, {0, array.out.columns});
+    first += heads.count;
   }
 }
 

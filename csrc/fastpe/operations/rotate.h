@@ -35,12 +35,12 @@ class Rotate final : public Operation {
 
  private:
   // Items count one batch row's heads through all arrays, x first, then the next row's. These are the first of them
-  // that belong to the same array and row.
-  struct Heads {
+  // that belong to the same array and row, as that array counts its items.
+  struct ItemsOfArray {
     const ReadWrite& array;
     Range items;
   };
-  Heads first_heads(const Range& items) const;
+  ItemsOfArray first_items(const Range& items) const;
   void rotate_rows(const RowsAtOnce& rows) const;
   void rotate_non_temporal(const RowsAtOnce& rows, char* memory) const;
   void rotate_columns(const RowsAtOnce& rows) const;

@@ -35,8 +35,7 @@ inline OperationShape shape_of_walking(const ReadWrite& arrays, std::int64_t bat
   shape.order = arrays.order;
   shape.most_columns = std::min(shape.most_columns, most_columns_of(arrays.x));
   shape.reads_items = true;
-  shape.is_in_place = arrays.is_in_place();
-  shape.may_be_non_temporal = !is_new && !shape.is_in_place;
+  shape.may_be_non_temporal = !is_new && !arrays.is_in_place();
   shape.scratch_bytes = arrays.scratch_bytes(shape);
   return shape;
 }
