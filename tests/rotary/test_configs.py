@@ -248,7 +248,7 @@ def test_the_trained_length() -> None:
     assert trained({**LLAMA, "rope_scaling": inner}) == 100
     # With one mapping, the outer key wins. With nested mappings, it is ignored.
     assert trained({**LLAMA, "rope_scaling": inner, "original_max_position_embeddings": 200}) == 200
-    nested = {"model_type": "gemma3_text", "rope_parameters": {"full_attention": inner}}
+    nested = {"model_type": "gemma3_text", "rope_parameters": {"full_attention": {**inner, "rope_theta": 1e6}}}
     assert trained({**nested, "original_max_position_embeddings": 200}, layer_type="full_attention") == 100
     old = {"model_type": "gemma3_text", "rope_scaling": inner, "original_max_position_embeddings": 200}
     assert trained(old, layer_type="full_attention") == 100
@@ -298,7 +298,7 @@ def test_hunyuan_counts_alpha_alone() -> None:
 
 
 def test_keys_without_effect_on_tables_are_dropped_and_others_refused() -> None:
-    scaling = {**YARN, "llama_4_scaling_beta": 0.1, "finetuned": True, "mrope_section": [1, 2], "beta_fast": 0}
+    scaling = {**YARN, "llama_4_scaling_beta": 0.1, "finetuned": True, "mrope_section": [1, 2]}
     scaling |= {"attn_factor": 1.0, "extrapolation_factor": 1}
     assert from_config({**LLAMA, "rope_scaling": scaling}) == from_config({**LLAMA, "rope_scaling": YARN})
     for key in ("attn_factor", "extrapolation_factor"):

@@ -16,7 +16,6 @@ from_config = fastpe.RotaryEmbedding.from_config
 layers_from_config = fastpe.RotaryEmbedding.layers_from_config
 
 FULL, SLIDING = "full_attention", "sliding_attention"
-YARN = {"rope_type": "yarn", "rope_theta": 1e6, "factor": 4.0, "original_max_position_embeddings": 4096}
 
 
 def pattern(model_type: str, **keys: Any) -> str:
@@ -129,22 +128,6 @@ def test_phimoe_has_long_factors_beyond_its_trained_length() -> None:
         rope = from_config(config, seq_len=length)
         np.testing.assert_allclose(rope.frequencies, ideal / lists[divisors], rtol=1e-14)
         assert rope.attention_factor == factor
-
-
-def test_truncate_counts_next_to_the_entries() -> None:
-    nested = {FULL: {**YARN, "truncate": False}, SLIDING: {"rope_theta": 1e4}}
-    gemma = {"model_type": "gemma3_text", "head_dim": 64}
-
-    def read(mapping: dict[str, Any]) -> list[float]:
-        rope = from_config({**gemma, "rope_parameters": mapping}, layer_type=FULL)
-        return rope.frequencies.tolist()  # type: ignore[no-any-return]
-
-    plain, exact = (
-        fastpe.RotaryEmbedding(64, interleaved=False, scaling={**YARN, "truncate": each}).frequencies.tolist()
-        for each in (True, False)
-    )
-    assert read(nested) == plain != exact
-    assert read({**nested, "truncate": False}) == exact
 
 
 def test_a_missing_width_names_the_keys_of_this_type() -> None:

@@ -14,14 +14,16 @@ import numpy.typing as npt
 from fastpe import _core
 from fastpe._arguments import integer, names_keywords, numbers
 from fastpe._arrays import ArrayLike
-from fastpe._config.file import Value, read_number, read_size, wrong
+from fastpe._config.file import Value, read_number, wrong
 from fastpe._config.layer_types import LayerType
 from fastpe._config.layers import Model
 from fastpe._config.model import ModelConfig
-from fastpe._config.rope import Entry, entry_of, trained_length
+from fastpe._config.rope import entry_of, trained_length
 from fastpe._errors import refused
 
 _exact = decimal.Context(prec=60)
+# The defaults of the class of Llama 4
+_of_temperature = {"floor_scale": 8192, "attn_scale": 0.1}
 
 
 @names_keywords
@@ -104,29 +106,25 @@ def _scale(model: Model, layer: LayerType, positions: npt.NDArray[Any]) -> npt.N
     factor, strength, steps = decimal.Decimal(1), decimal.Decimal(0), np.zeros(positions.shape, np.int64)
     with decimal.localcontext(_exact):
         if "mscale" in kinds:
-            entry = entry_of(model.found, "full_attention")
-            if entry.written_type != "default" and entry.mapping.get("mscale_all_dim"):
-                scaled, mscale = (_number(entry, key) for key in ("factor", "mscale_all_dim"))
+            entry = entry_of(model.found, layer)
+            if entry.rope_type != "default" and entry.inner("mscale_all_dim").found:
+                scaled, mscale = (_number(entry.inner(key)) for key in ("factor", "mscale_all_dim"))
                 factor = (decimal.Decimal("0.1") * mscale * scaled.ln() + 1) ** 2 if scaled > 1 else factor
         if "llama_4" in kinds:
-            entry = entry_of(model.found, layer.name)
-            strength, trained = _number(entry, "llama_4_scaling_beta"), trained_length(entry)
-            if trained.found is None:
-                raise wrong(trained.path, "is missing", "a number", "write it")
-            steps = (positions // read_size(trained)).astype(np.int64)
+            entry = entry_of(model.found, layer)
+            strength, trained = _number(entry.inner("llama_4_scaling_beta")), _number(trained_length(entry))
+            steps = (positions // int(trained)).astype(np.int64)
         if "temperature" in kinds and not layer.is_rotated and part._json.get("attn_temperature_tuning", True):
-            usual = {"floor_scale": 8192, "attn_scale": 0.1}
-            values = {key: Value(part._json.get(key, each), part._at(key)) for key, each in usual.items()}
-            length, strength = read_number(values["floor_scale"]), decimal.Decimal(read_number(values["attn_scale"]))
-            if length <= 0.0:
-                raise wrong(values["floor_scale"].path, f"is {length}", "a number above 0")
-            steps = ((positions + 1) // (int(length) if length.is_integer() else length)).astype(np.int64)
+            length, strength = (_number(part._value(key, usual)) for key, usual in _of_temperature.items())
+            if length <= 0:
+                raise wrong(part._at("floor_scale"), f"is {length}", "a number above 0")
+            steps = ((positions + 1) // (int(length) if length % 1 == 0 else float(length))).astype(np.int64)
         different, places = np.unique(steps, return_inverse=True)
         scales = [float(factor * (1 + strength * decimal.Decimal(1 + step).ln())) for step in different.tolist()]
     return np.array(scales, np.float64)[places].reshape(positions.shape)
 
 
-def _number(entry: Entry, key: str) -> decimal.Decimal:
-    if key not in entry.mapping:
-        raise wrong((*entry.place, key), "is missing", "a number", "write it")
-    return decimal.Decimal(read_number(entry.inner(key)))
+def _number(value: Value) -> decimal.Decimal:
+    if value.found is None:
+        raise wrong(value.path, "is missing", "a number", "write it")
+    return decimal.Decimal(read_number(value))

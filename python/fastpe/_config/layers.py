@@ -11,16 +11,16 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Callable
 from typing import Any
 
 from fastpe._arguments import flag, integer, shown, text
 from fastpe._config.file import Json, not_read, path_text, wrong
 from fastpe._config.layer_types import LayerType, has_types, is_rotated, layer_types, number_of_layers
-from fastpe._config.model import ModelConfig, model_of, part_of
+from fastpe._config.model import ModelConfig, model_of
 from fastpe._config.model_type import Found, row_of, unknown_row
 from fastpe._config.refusals import is_known, refusal, unmet, use_of
-from fastpe._config.rope import Rope, read_rope, with_mscale
+from fastpe._config.rope import Rope, read_rope
 from fastpe._config.tables import table
 from fastpe._config.unread import refuse_unread
 from fastpe._errors import refused
@@ -33,38 +33,16 @@ class Model:
     """The layers of one config; numbers are read when a layer asks for them, once for all that are alike."""
 
     def __init__(self, config: Source, given: Json, wanted: str = "rotation") -> None:
-        self.given = {name: value for name, value in given.items() if value is not None}
-        if "interleaved" in self.given:
-            flag("interleaved", self.given["interleaved"])
-        if "rotary_dim" in self.given:
-            self.given["rotary_dim"] = read_rotary_dim(self.given["rotary_dim"])
-        self.found = found = self._find(model_of(config), wanted)
+        given = {name: _checks[name](name, value) for name, value in given.items() if value is not None}
+        self.found = found = _find(model_of(config), given, wanted)
         if key := unmet(found.part, found.row.requires, found.row.defaults):
             use = use_of(found.part._known_type or "") or "leave its queries and keys as they are"
             remedy = f"{use}, or write {json.dumps({key: found.row.requires[key][0]})} if yours has one"
             value = found.part._json.get(key, found.row.defaults.get(key))
-            what = f"is {shown(value)}: this model has no rotary embedding"
-            raise wrong(found.part._at(key), what, remedy=remedy)
-        self._own = _own_values(found)
+            raise wrong(found.part._at(key), f"is {shown(value)}: this model has no rotary embedding", remedy=remedy)
         self._has_lists = any(isinstance(found.part._json.get(key), (list, tuple)) for key in found.row.number_keys)
         self._ropes: dict[Any, Rope] = {}
         self.layers = layer_types(found)
-
-    def _find(self, config: ModelConfig, wanted: str) -> Found:
-        """The model of text in `config`, or the model that it is."""
-        if config.vision is config:
-            raise refusal(config, wanted)
-        *around, part = config._levels
-        outer = tuple(level for level in around if level._json.keys() - {"model_type"} - part._json.keys())
-        if part._known_type in table()["models"]:
-            row = row_of(part._known_type)
-        elif "interleaved" not in self.given or is_known(part):
-            raise refusal(part, wanted)
-        else:
-            row = unknown_row(part, self.given["interleaved"])
-        if {"base", "scaling"} <= {*self.given}:
-            part = _without_mapping(part, "rotary_dim" in self.given)
-        return Found(part, row, outer)
 
     def of_type(self, name: str) -> list[LayerType]:
         """The layers of one type; one without an index where the file has none, and the type is known."""
@@ -72,7 +50,7 @@ class Model:
         known = [*dict.fromkeys([*row.layers, *entries, *types])]
         is_said = bool(row.layers or row.layer_types or row.rotated_layers or entries) or has_types(self.found.part)
         layer = LayerType(None, name, is_rotated(self.found, name))
-        if layer.is_rotated and "base" not in self.given and not (is_said and name in known):
+        if layer.is_rotated and "base" not in self.found.given and not (is_said and name in known):
             names = ", ".join(map(repr, known))
             remedy = f"give one of {names}" if is_said else "leave it out: the config has one type"
             raise refused(ValueError, "layer_type", f"is {name!r}", remedy=remedy)
@@ -80,45 +58,64 @@ class Model:
 
     def key_of(self, layer: LayerType) -> Any:
         """Equal for layers that are rotated alike."""
-        return layer.name, repr(self._own.get(layer.at, {})), layer.at if self._has_lists else None
+        return layer.name, repr(self.found.own.get(layer.at)), layer.at if self._has_lists else None
 
     def rope(self, layer: LayerType) -> Rope:
         """The numbers of a layer that is rotated."""
         key = self.key_of(layer)
         if key not in self._ropes:
-            self._ropes[key] = read_rope(self.found, layer.name, layer.at, self._own.get(layer.at, {}), self.given)
+            self._ropes[key] = read_rope(self.found, layer)
         return self._ropes[key]
 
-    def different(self, layers: list[LayerType], seq_len: int | None, mrope: bool) -> dict[Any, dict[str, Any]]:
+    def different(self, layers: list[LayerType]) -> dict[Any, dict[str, Any]]:
         """The arguments of each `RotaryEmbedding` that differs, by the key of its layers."""
-        if seq_len is not None:
-            seq_len = integer("seq_len", seq_len, 0)
-        rotated = {self.key_of(layer): layer for layer in reversed(layers) if layer.is_rotated}
-        made = {key: _arguments(self, layer, seq_len, mrope) for key, layer in rotated.items()}
-        if self._ropes:
-            refuse_unread(self.found, self.given, [*self._ropes.values()])
+        rotated = {self.key_of(layer): self.rope(layer) for layer in reversed(layers) if layer.is_rotated}
+        made = {key: _arguments(rope, self.found.given) for key, rope in rotated.items()}
+        if rotated:
+            refuse_unread(self.found, [*rotated.values()])
         return made
 
 
-def read_layers(
-    config: Source, seq_len: int | None, mrope: bool, given: Json
-) -> tuple[list[dict[str, Any]], list[int | None]]:
+_checks: dict[str, Callable[[str, Any], Any]] = {
+    "base": lambda _, value: value,
+    "interleaved": flag,
+    "mrope": flag,
+    "rotary_dim": lambda _, value: read_rotary_dim(value),
+    "scaling": lambda _, value: value,
+    "seq_len": lambda name, value: integer(name, value, 0),
+}
+
+
+def _find(config: ModelConfig, given: Json, wanted: str) -> Found:
+    """The model of text in `config`, or the model that it is."""
+    if config.vision is config:
+        raise refusal(config, wanted)
+    *around, part = config._levels
+    outer = tuple(level for level in around if level._json.keys() - {"model_type"} - part._json.keys())
+    if part._known_type in table()["models"]:
+        return Found(part, row_of(part._known_type), outer, given)
+    if "interleaved" not in given or is_known(part):
+        raise refusal(part, wanted)
+    return Found(part, unknown_row(part, given["interleaved"]), outer, given)
+
+
+def read_layers(config: Source, given: Json) -> tuple[list[dict[str, Any]], list[int | None]]:
     """The arguments of each `RotaryEmbedding` that differs, and which of them each layer has; None: it is not rotated."""
     model = Model(config, given)
     part, row = model.found.part, model.found.row
     if number_of_layers(part, row) is None:
         key = row.names_of("num_hidden_layers")[0]
         raise wrong(part._at(key), "is missing, the number of layers", remedy="write it")
-    made = model.different(model.layers, seq_len, mrope)
+    made = model.different(model.layers)
     places = {key: at for at, key in enumerate(made)}
     return [*made.values()], [places[model.key_of(layer)] if layer.is_rotated else None for layer in model.layers]
 
 
-def read_layer(config: Source, layer_type: str | None, seq_len: int | None, mrope: bool, given: Json) -> dict[str, Any]:
+def read_layer(config: Source, layer_type: str | None, given: Json) -> dict[str, Any]:
     """The arguments of the `RotaryEmbedding` of all layers, or of those of one type, which are alike."""
     model = Model(config, given)
     chosen = model.layers if layer_type is None else model.of_type(text("layer_type", layer_type))
-    made = [*model.different(chosen, seq_len, mrope).values()]
+    made = [*model.different(chosen).values()]
     rotated = [layer for layer in chosen if layer.is_rotated]
     if len(rotated) == len(chosen) and all(each == made[0] for each in made):
         return made[0]
@@ -135,56 +132,26 @@ def read_layer(config: Source, layer_type: str | None, seq_len: int | None, mrop
     raise refused(ValueError, "layer_type", found, remedy=remedy)
 
 
-def _without_mapping(part: ModelConfig, has_width: bool) -> ModelConfig:
-    """The config where only the rotated part of its rope mapping counts; one for each type of layers may have several."""
-    config = part._json
-    given = config.get("rope_scaling") or config.get("rope_parameters") or {}
-    if not isinstance(given, Mapping) or (not has_width and any(isinstance(each, Mapping) for each in given.values())):
-        return part
-    share = given.get("partial_rotary_factor", config.get("partial_rotary_factor"))
-    changed = {**config, "rope_scaling": None, "rope_parameters": None, "partial_rotary_factor": share}
-    return part_of(changed, part._path)
-
-
-def _own_values(found: Found) -> dict[int | None, dict[str, Any]]:
-    """What the config says of single layers, as transformers 5 writes it, by the layer's number."""
-    key, part, config = "per_layer_config", found.part, found.part._json
-    layers = config.get(key) or {}
-    numbers = [str(at).isdecimal() and len(str(at)) < 10 for at in layers] if isinstance(layers, Mapping) else [False]
-    if not all(numbers) or not all(isinstance(values, Mapping) for values in layers.values()):
-        raise wrong(part._at(key), f"is {shown(layers)}", "mappings by the layer's number", kind=TypeError)
-    for at, values in layers.items():
-        for name in ("rope_scaling", "rope_parameters"):
-            if name in values and values[name] != config.get(name):
-                found_there, remedy = f"is {shown(values[name])}", "give rotary_dim= and base="
-                raise wrong(part._at(key, at, name), found_there, "that of the whole model", remedy)
-    read = {*found.row.width, *found.row.read_keys}
-    return {int(at): {name: each for name, each in values.items() if name in read} for at, values in layers.items()}
-
-
 # The arguments
 
 
-def _arguments(model: Model, layer: LayerType, seq_len: int | None, mrope: bool) -> dict[str, Any]:
+def _arguments(rope: Rope, given: Json) -> dict[str, Any]:
     """The arguments of the `RotaryEmbedding` of a layer that is rotated."""
-    rope = model.rope(layer)
-    row, width, base, read = rope.entry.row, rope.width, rope.base, rope.scaling
-    found = None if base is None else base.found
+    row, width, read, seq_len = rope.entry.row, rope.width, rope.scaling, given.get("seq_len")
+    base = None if rope.base is None else rope.base.found
     result: dict[str, Any] = {"rotary_dim": width + width % 2, "interleaved": rope.interleaved, "form": row.form}
     if row.conjugate:
         result["conjugate"] = True
     if rope.head_dim is not None and rope.head_dim >= result["rotary_dim"]:
         result["head_dim"] = rope.head_dim
-    if flag("mrope", mrope):
+    if given.get("mrope"):
         result["frequency_axes"] = _frequency_axes(rope)
-    if "scaling" in model.given:
-        return {**result, "base": found, "scaling": model.given["scaling"], "seq_len": seq_len}
+    if "scaling" in given:
+        return {**result, "base": base, "scaling": given["scaling"], "seq_len": seq_len}
     rope_type = read["rope_type"].found if "rope_type" in read else None
-    if row.longrope == "mscale" and rope_type == "longrope":
-        read = with_mscale(read, seq_len)
     if [*read] == ["rope_type"] and rope_type == "default" and width % 2 == 0:
-        return {**result, "base": found}
-    values = {**({} if base is None else {"rope_theta": base}), **read}
+        return {**result, "base": base}
+    values = {**({} if rope.base is None else {"rope_theta": rope.base}), **read}
     places = {key: path_text(value.path) for key, value in values.items() if value.path}
     scaling = ScalingOfFile(path_text(rope.entry.place), {key: each.found for key, each in values.items()}, places)
     if width % 2 == 0:
@@ -215,7 +182,7 @@ def _frequency_axes(rope: Rope) -> Any:
         remedy = "leave it out to do as transformers, or use one of fastpe.rotary_layouts"
         raise not_read(mixed.path, mixed.found, remedy)
     path = entry.inner("mrope_section").path
-    sections = entry.mapping.get("mrope_section", default)
+    sections = default if entry.inner("mrope_section").found is None else entry.inner("mrope_section").found
     if not isinstance(sections, (list, tuple)) or [type(each) for each in sections] != [int] * 3:
         raise wrong(path, f"is {shown(sections)}", "a list of 3 ints", kind=TypeError)
     are_equal = division != "turns" or sections[0] == sections[1]

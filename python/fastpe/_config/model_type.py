@@ -3,9 +3,10 @@
 
 from __future__ import annotations
 
-import dataclasses
 import functools
+import re
 from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 from fastpe._arguments import shown
@@ -14,7 +15,7 @@ from fastpe._config.model import ModelConfig
 from fastpe._config.tables import table
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class ModelType:
     """A row of the table: what a config.json of this `model_type` does not say, and how its keys are read."""
 
@@ -29,42 +30,35 @@ class ModelType:
     partial: bool | str = False  # whether partial_rotary_factor is read; "ignored": the width is that of the part
     rope_theta: float | None = None  # this, the next, defaults and rope are those of the model's class
     partial_rotary_factor: float | None = None
-    rope: Json = dataclasses.field(default_factory=dict)  # without a base where the config's own counts
+    rope: Json = field(default_factory=dict)  # without a base where the config's own counts
     nested: bool = False  # each type of layers has a rope mapping of its own, and no old form of the config is read
     reads_mapping: bool = True
-    entries: Mapping[str, str] = dataclasses.field(default_factory=dict)  # names in the rope mapping of types of layers
+    entries: Mapping[str, str] = field(default_factory=dict)  # names in the rope mapping of types of layers
     # What differs for each type of layers, as fields of this class; None if they are not rotated.
-    layers: Mapping[str, Json | None] = dataclasses.field(default_factory=dict)
+    layers: Mapping[str, Json | None] = field(default_factory=dict)
     scaled: bool | str = False  # in layers: one mapping for all layers counts ("rope_type": only if it has this key)
-    own_theta: bool = False  # in layers: a base in such a mapping does not count
-    yarn: Json = dataclasses.field(default_factory=dict)  # in layers: defaults of this scaling
-    types: Mapping[str, str] = dataclasses.field(default_factory=dict)  # other names of scalings
+    yarn: Json = field(default_factory=dict)  # in layers: defaults of this scaling
+    types: Mapping[str, str] = field(default_factory=dict)  # other names of scalings
     rope_types: tuple[str, ...] = ()  # the scalings that models of this type have, if not all
     longrope: str = ""  # "mscale" if the attention factor follows from the length
     dynamic: tuple[str, str] | None = None  # keys of the factor and trained length of "dynamic" without a rope mapping
     mrope: tuple[str, Any] | None = None  # how sections divide the frequencies, or "doubled"; the default sections
-    requires: Mapping[str, list[Any]] = dataclasses.field(default_factory=dict)  # of a key, without which none rotates
+    requires: Mapping[str, list[Any]] = field(default_factory=dict)  # of a key, without which none rotates
     # Types of layers that are not rotated: always (None), or unless a key is null (true) or is not (false).
-    unrotated: Mapping[str, tuple[str, bool] | None] = dataclasses.field(default_factory=dict)
-    rotated_layers: Json = dataclasses.field(
-        default_factory=dict
-    )  # a list with 0 for each layer that is not, or a rule
-    layer_types: Json = dataclasses.field(default_factory=dict)  # a rule; layer_types.py describes both
-    names: Mapping[str, list[str]] = dataclasses.field(
-        default_factory=dict
-    )  # of a key, in the order in which they count
+    unrotated: Mapping[str, tuple[str, bool] | None] = field(default_factory=dict)
+    rotated_layers: Json = field(default_factory=dict)  # a list with 0 for each layer that is not, or a rule
+    layer_types: Json = field(default_factory=dict)  # a rule; layer_types.py describes both
+    names: Mapping[str, list[str]] = field(default_factory=dict)  # of a key, in the order in which they count
     harmless: tuple[str, ...] = ()  # keys that concern rotation, and that the model's module does not read
-    neutral: Mapping[str, list[Any]] = dataclasses.field(
-        default_factory=dict
-    )  # values of such keys that change nothing
-    defaults: Json = dataclasses.field(default_factory=dict)
+    neutral: Mapping[str, list[Any]] = field(default_factory=dict)  # values of such keys that change nothing
+    defaults: Json = field(default_factory=dict)
     query_scale: tuple[str, ...] = ()  # what queries are multiplied by besides: see fastpe.query_scale
     is_known: bool = True
     source: str = ""  # the folder in transformers, or the file of another project
 
     def of_layer(self, layer_type: str) -> ModelType:
         """The row of one type of layers."""
-        return dataclasses.replace(self, **(self.layers.get(layer_type) or {}))
+        return replace(self, **(self.layers.get(layer_type) or {})) if self.layers else self
 
     def names_of(self, key: str) -> list[str]:
         """What configs call this key."""
@@ -113,13 +107,14 @@ class RopeMapping(NamedTuple):
     entries: Json
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class Found:
-    """The part of a config that is a language model, the row of its type, and the levels around it."""
+    """The part of a config that is a language model, the row of its type, the levels around it, and a call's arguments."""
 
     part: ModelConfig
     row: ModelType
     outer: tuple[ModelConfig, ...] = ()
+    given: Json = field(default_factory=dict)  # which count in place of keys
 
     @functools.cached_property
     def rope(self) -> RopeMapping:
@@ -135,6 +130,23 @@ class Found:
                 found = f"is {shown(value)}, and the rope_scaling, which counts, has {shown(first.get(name))}"
                 raise wrong(part._at("rope_parameters", name), found, "the same", "leave one of the two mappings out")
         key, given = ("rope_scaling", old) if old else ("rope_parameters", new)
+        given = {} if given in self.row.neutral.get(key, []) else given
         types = {*self.row.layers, *self.row.entries.values(), *table()["layer_types"]}
         is_entry = {name: isinstance(each, Mapping) or (each is None and name in types) for name, each in given.items()}
         return RopeMapping(key, given, {name: each for name, each in given.items() if is_entry[name]})
+
+    @functools.cached_property
+    def own(self) -> Mapping[int | None, Json]:
+        """What the config says of single layers, as transformers 5 writes it, by the layer's number."""
+        part, layers = self.part, self.part._json.get("per_layer_config") or {}
+        numbers = layers if isinstance(layers, Mapping) else {"": None}
+        for at, values in numbers.items():
+            if not re.fullmatch("[0-9]{1,9}", str(at)) or not isinstance(values, Mapping):
+                expected = "mappings by the layer's number"
+                raise wrong(part._at("per_layer_config"), f"is {shown(layers)}", expected, kind=TypeError)
+            for name in ("rope_scaling", "rope_parameters"):
+                if name in values and values[name] != part._json.get(name):
+                    place, remedy = part._at("per_layer_config", at, name), "give rotary_dim= and base="
+                    raise wrong(place, f"is {shown(values[name])}", "that of the whole model", remedy)
+        read = {*self.row.width, *self.row.read_keys}
+        return {int(at): {key: each for key, each in values.items() if key in read} for at, values in layers.items()}

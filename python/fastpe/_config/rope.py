@@ -8,69 +8,60 @@ there in an entry for each type of layers. What it leaves out is the row's.
 from __future__ import annotations
 
 import math
-import types
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-from fastpe._arguments import flag, integer, shown
+from fastpe._arguments import flag, shown
 from fastpe._config.file import Json, Path, Value, first, not_read, path_text, read_number, read_size, wrong
+from fastpe._config.layer_types import LayerType
 from fastpe._config.model import ModelConfig
 from fastpe._config.model_type import Found, ModelType
 from fastpe._config.refusals import other_models
 from fastpe._config.tables import table
-from fastpe._rotary.scaling import common_keys, is_known_type, largest_dim, lengths, read_base
+from fastpe._rotary.scaling import common_keys, largest_dim, lengths, of_null, read_base
 
 # Keys of the same meaning in every rope mapping.
 _read_here = (*common_keys, *lengths)
-# HunYuan's files have these keys together with an alpha, and nothing reads them.
-_unused_with_alpha = ("factor", "beta_fast", "beta_slow", "mscale", "mscale_all_dim")
 _longest, _trained, _partial = "max_position_embeddings", "original_max_position_embeddings", "partial_rotary_factor"
+# Keys that transformers refuses to do without. Null is a value of the first.
+_needed = {"yarn": ("factor",), "longrope": ("short_factor", "long_factor")}
+_mscales = ("short_mscale", "long_mscale")
 
 
 class Entry(NamedTuple):
-    """Where the numbers of some layers stand.
-
-    `written` is their rope mapping, which stands at `place`, and `mapping` the same without what is null or changes nothing.
-    It may be the config's (is_given), in an entry for this type of layers (is_nested), or the row's. `own` has the keys of
-    the single layer `at`.
-    """
+    """The rope mapping of one layer, and its place: of the whole config, an entry for its type, or the row's."""
 
     part: ModelConfig
     row: ModelType
-    written: Json
+    mapping: Json
     place: Path
-    mapping: Json = types.MappingProxyType({})
-    is_given: bool = True
-    is_nested: bool = False
-    own: Json = types.MappingProxyType({})
-    at: int | None = None
+    form: str  # "whole", "entry", "row"
+    own: Json  # keys of only this layer
+    at: int | None
 
     @property
-    def written_type(self) -> Any:
-        """The type of the scaling by the mapping's own word."""
-        return self.mapping.get("rope_type", self.mapping.get("type", "default"))
+    def type_key(self) -> str:
+        """The key that names the scaling."""
+        return "rope_type" if self.mapping.get("rope_type") is not None else "type"
 
     @property
     def rope_type(self) -> Any:
-        """The type by the word that `RotaryEmbedding` has for it."""
-        given = self.written_type
+        """The scaling, by the word that `RotaryEmbedding` has for it."""
+        given = first(self.inner(self.type_key), Value("default", ())).found
         return {"mrope": "default", **self.row.types}.get(given, given) if isinstance(given, str) else given
 
     def inner(self, key: str) -> Value:
         """A value of the rope mapping."""
         return Value(self.mapping.get(key), (*self.place, key))
 
-    def outer(self, key: str, *, null_counts: bool = False) -> Value:
-        """What the config says under any name of `key`, or else the row.
-
-        With `null_counts`, null in the config is a value, not a missing key.
-        """
+    def outer(self, key: str) -> Value:
+        """What the config says under any name of `key`, where null under the last name counts, or else the row."""
         names, defaults = self.row.names_of(key), self.row.defaults
-        written = next((value for value in map(self._named, names) if value.found is not None), None)
-        if written is not None:
-            return written
-        if null_counts and any(name in self.part._json for name in names):
-            defaults = {}
+        for name in names:
+            if (value := self._named(name)).found is not None:
+                return value
+        if names and names[-1] in self.part._json:
+            return Value(None, self.part._at(names[-1]))
         name = next((name for name in names if name in defaults), [*names, key][0])
         return Value(defaults.get(name), self.part._at(name))
 
@@ -79,26 +70,21 @@ class Entry(NamedTuple):
 
         If the config has no rope mapping, transformers takes the row's, and does not look at the config's own key then.
         """
-        inner, outer = self.inner(key), self.outer(key)
-        if not self.row.is_known and None not in (inner.found, outer.found) and inner.found != outer.found:
-            found = f"is {shown(outer.found)}, and {path_text(inner.path)} is {shown(inner.found)}"
-            remedy = f"leave one out, or give {'base=' if key == 'rope_theta' else 'rotary_dim='}"
-            raise wrong(outer.path, found, "the same", remedy)
-        chosen = first(inner, outer, Value(getattr(self.row, key), self.part._at(key)))
-        if not self.is_given and outer.found not in (None, chosen.found):
-            remedy = f'write {chosen.found!r}, or {{"rope_parameters": {{"{key}": {shown(outer.found)}, ..}}}}'
-            raise not_read(outer.path, outer.found, remedy)
-        return chosen if chosen.found is None else Value(read_number(chosen), chosen.path)
-
-    def null_path(self, key: str) -> Path | None:
-        """Where null stands, if it stands where transformers reads this key: in the rope mapping, or else in the config."""
-        if key in self.written:
-            return (*self.place, key) if self.written[key] is None else None
-        # The first of several names is optional in transformers, and it reads no key of an inner mapping.
-        name = next((name for name in reversed(self.row.names_of(key)) if "." not in name), "")
-        is_read = not self.row.nested or key in self.row.names
-        is_null = is_read and name in self.part._json and self.outer(key, null_counts=True).found is None
-        return self.part._at(name) if is_null else None
+        inner, outer, usual = self.inner(key), self.outer(key), getattr(self.row, key)
+        chosen, argument = first(inner, outer), "base=" if key == "rope_theta" else "rotary_dim="
+        if None not in (inner.found, outer.found) and inner.found != outer.found:
+            if not self.row.is_known:
+                found = f"is {shown(outer.found)}, and {path_text(inner.path)} is {shown(inner.found)}"
+                raise wrong(outer.path, found, "the same", f"leave one out, or give {argument}")
+            if self.form == "row":
+                remedy = f'write {inner.found!r}, or {{"rope_parameters": {{"{key}": {shown(outer.found)}, ..}}}}'
+                raise not_read(outer.path, outer.found, remedy)
+        if chosen.found is not None:
+            return Value(read_number(chosen), chosen.path)
+        last = self.row.names_of(key)[-1:]
+        if usual is not None and (key in self.mapping or not self.part._json.keys().isdisjoint(last)):
+            raise wrong(chosen.path, "is null", "a number", f"write {usual} for the default, or give {argument}")
+        return Value(usual, chosen.path)
 
     def _named(self, name: str) -> Value:
         """What the config says under one name, which may be that of a key in an inner mapping."""
@@ -108,79 +94,41 @@ class Entry(NamedTuple):
             value = Value(self.own[name], self.part._at("per_layer_config", str(self.at), name))
         if inner and isinstance(value.found, Mapping):
             value = Value(value.found.get(inner), (*value.path, inner))
-        return _of_layer(value, self.at) if isinstance(value.found, (list, tuple)) else value
+        if not isinstance(value.found, (list, tuple)):
+            return value
+        if self.at is None or self.at >= len(value.found):
+            raise wrong(value.path, f"is {shown(value.found)}", "one number for the layers that are meant")
+        value = Value(value.found[self.at], (*value.path, self.at))
+        return Value(read_number(value), value.path)
 
 
-def _of_layer(value: Value, at: int | None) -> Value:
-    """The value of a list with one for each layer; where no layer is meant, its only value besides 0."""
-    values, path = value
-    if at is not None and at < len(values):
-        return Value(read_number(Value(values[at], (*path, at))), (*path, at))
-    different = sorted({read_number(Value(each, path)) for each in values if each})
-    if at is not None or len(different) != 1:
-        expected = "one number for the layers that are meant" if at is None else "one for each layer"
-        remedy = "write one number in place of the list, or give base= or rotary_dim="
-        raise wrong(path, f"is {shown(values)}", expected, remedy)
-    return Value(different[0], path)
-
-
-def entry_of(found: Found, name: str) -> Entry:
-    """The rope mapping of one type of layers, which are rotated."""
+def entry_of(found: Found, layer: LayerType) -> Entry:
+    """The rope mapping of a layer. One that transformers does not read for models of this type is refused."""
     part, model, (key, given, nested) = found.part, found.row, found.rope
-    place, known, name = part._at(key), model.layers, model.entries.get(name, name)
-    row, differ = model.of_layer(name), bool(known or model.nested)
-    if differ and given in model.neutral.get(key, []):
-        given = {}
-    if given and not model.reads_mapping:
-        raise not_read(place, dict(given), "write rope_theta in place of it, or give base= and scaling=")
+    name, types = model.entries.get(layer.name, layer.name), [*model.layers]
+    row, mapping, place, form = model.of_layer(name), given, part._at(key), "whole"
     if nested:
-        _require_entries(found, name)
-        # transformers looks for truncate next to the entries only.
-        beside = {each: given[each] for each in ("truncate",) if each in given}
-        inside = {each: value for each, value in (nested.get(name) or {}).items() if each != "truncate"}
-        entry = Entry(part, row, inside | beside, (*place, name), is_nested=True)
-    elif not differ:
-        entry = Entry(part, model, given or model.rope, place, is_given=bool(given))
-    elif not known or (given and (key == "rope_parameters" or model.nested)):
-        expected = f"a mapping for each type of layers: {', '.join(known) or 'full_attention, ..'}"
-        remedy = f'write {{"{name}": {{..}}, ..}}, or give scaling= and base=' if known else ""
-        raise wrong(
-            place if known else part._at("rope_parameters"), f"is {shown(dict(given) or None)}", expected, remedy
-        )
-    elif not (given and row.scaled):
-        entry = Entry(part, row, row.rope, place, is_given=False)
+        mapping, place, form = nested.get(name) or {}, (*place, name), "entry"
+        shared = {*nested, *(each for each in _read_here if mapping.get(each) is not None)}
+        is_read = name in nested and {*given} <= shared and not (types and key == "rope_scaling")
+        is_read &= "truncate" not in mapping  # transformers looks for it beside the entries
+    elif types or model.nested:
+        # An earlier form: one mapping, which counts for some types, and a base for each beside it.
+        is_read = bool(types) and (not given or (key == "rope_scaling" and not model.nested))
+        is_read &= not {"rope_theta", _partial} & {*given}
+        mapping = given if row.scaled else {}
     else:
-        entry = Entry(part, row, given, place)
-        for each in ("rope_theta", _partial) if row.own_theta else ():
-            if given.get(each) is not None:
-                raise not_read((*place, each), given[each], f"write {row.names_of(each)[0]} next to {key}")
-    written, wants_type = entry.written, row.scaled == "rope_type" and entry.is_given and (differ or nested)
-    if wants_type and "rope_type" not in written and written.get("type", "default") != "default":
-        remedy = "write rope_type, which transformers looks for in models of this type, or give scaling= and base="
-        raise wrong(entry.place, f"is {shown(dict(written))}, without a rope_type", remedy=remedy)
-    # Null is a value of truncate.
-    kept = {each: value for each, value in written.items() if value is not None or each == "truncate"}
-    neutral = {each for each in table()["neutral_factors"] if kept.get(each) == 1}
-    return entry._replace(mapping={each: value for each, value in kept.items() if each not in neutral})
-
-
-def _require_entries(found: Found, name: str) -> None:
-    """Refuse entries that transformers does not read."""
-    (key, given, nested), known = found.rope, found.row.layers
-    place = found.part._at(key)
-    if key == "rope_scaling" and known:
-        raise not_read(place, dict(given), "write rope_parameters in place of rope_scaling")
-    # Names that are not types of layers count only together.
-    missing = [*({*known} - {*nested, *table()["layer_types"]}), *({name} - {*nested, *known})]
-    if missing:
-        expected = f"an entry for each type of layers{', ' * bool(known)}{', '.join(known)}"
-        raise wrong((*place, missing[0]), "is missing", expected, "write it")
-    mapping = nested.get(name) or {}
-    for each, value in given.items():
-        is_known = each == "truncate" or (each in _read_here and (value is None or mapping.get(each) is not None))
-        if each not in nested and not is_known:
-            beside = f"is {shown(value)}, next to {', '.join(nested)}"
-            raise wrong((*place, each), beside, "only types of layers", "move it into the types that it is for")
+        is_read = model.reads_mapping or not given
+    if row.scaled == "rope_type" and "type" in mapping:
+        is_read &= "rope_type" in mapping
+    if not is_read and not {"base", "scaling", "rotary_dim"} <= {*found.given}:
+        expected = f"an entry with its rope_type and rope_theta for each type of layers: {', '.join(types) or name}"
+        expected = expected if nested or types or model.nested else "rope_theta beside it"
+        remedy = "write it so, or give base=, scaling= and rotary_dim="
+        raise wrong(part._at(key), f"is {shown(given)}, which transformers does not read here", expected, remedy)
+    if form == "whole" and not (mapping and is_read):
+        mapping, form = row.rope, "row"
+    return Entry(part, row, mapping, place, form, found.own.get(layer.at, {}), layer.at)
 
 
 class Rope(NamedTuple):
@@ -195,10 +143,10 @@ class Rope(NamedTuple):
     entry: Entry
 
 
-def read_rope(found: Found, name: str, at: int | None, own: Json, given: Json) -> Rope:
-    """The numbers of the layer `at`, whose type is `name`; arguments that are `given` count, and not keys."""
-    entry = entry_of(found, name)._replace(own=own, at=at)
-    row, part, scaling = entry.row, found.part, given.get("scaling")
+def read_rope(found: Found, layer: LayerType) -> Rope:
+    """The numbers of a layer; arguments that are given count, and not keys."""
+    entry, given, part = entry_of(found, layer), found.given, found.part
+    row, scaling = entry.row, given.get("scaling")
     written = part._json.get(row.pairing_key) if row.pairing_key and "interleaved" not in given else None
     usual = row.interleaved if written is None else flag(part._place(row.pairing_key), written)
     head = _head(entry)
@@ -206,7 +154,7 @@ def read_rope(found: Found, name: str, at: int | None, own: Json, given: Json) -
     base = Value(given["base"], ()) if "base" in given else None
     if base is None and (not isinstance(scaling, Mapping) or scaling.get("rope_theta") is None):
         base = _base(entry)
-    read = {} if scaling is not None or base is None else _scaling(entry, base, width)
+    read = {} if scaling is not None or base is None else _scaling(entry, base, width, given.get("seq_len"))
     return Rope(head.found, width, share, given.get("interleaved", usual), base, read, entry)
 
 
@@ -217,47 +165,35 @@ def _base(entry: Entry) -> Value:
     """The base of the frequencies."""
     row, part, key = entry.row, entry.part, "rope_theta"
     names, of_layers = row.names_of(key), row.rotated_layers.get("list", "")
-    if path := entry.null_path(key):
-        # In OLMo Hybrid no layer is rotated then, and other models cannot compute.
-        raise wrong(path, "is null", "a number", "leave queries and keys as they are, or give base=")
     if of_layers in names and part._json.get(of_layers) is not None:
         found = entry.outer(key)
+    elif entry.form == "entry" and key not in entry.mapping:
+        raise wrong((*entry.place, key), "is missing", remedy="write it, or give base=")
     else:
-        is_outer = bool(row.layers) and any(name in part._json for name in names)
-        if entry.is_nested and (row.nested or row.own_theta or is_outer) and key not in entry.mapping:
-            raise wrong(
-                (*entry.place, key), "is missing, and nothing takes its place", remedy="write it, or give base="
-            )
         found = entry.number(key)
     if found.found is None:
         remedy = f"give base={other_models(part._json)}"
-        raise wrong(part._at(names[0]), "is missing, and its default is not known", remedy=remedy)
-    if read_number(found) == 0.0:
-        raise wrong(found.path, "is 0: nothing is rotated", remedy="leave queries and keys as they are")
+        raise wrong(found.path, "is missing, and its default is not known", remedy=remedy)
     return Value(read_base(path_text(found.path), found.found), found.path)
 
 
 def _head(entry: Entry) -> Value:
     """Columns of a head, or of its tail where this is what is rotated; None if the config does not say."""
-    tail = "qk_rope_head_dim" if "qk_rope_head_dim" in entry.row.width[0] else "head_dim"
-    own = [term for term in (tail, *entry.row.width) if term in entry.own]
-    for term in (*own, *entry.row.width):
-        size = _term(entry, term)
-        if size.found is not None:
-            break
-    return size
+    width = entry.row.width
+    tail = "qk_rope_head_dim" if "qk_rope_head_dim" in width[0] else "head_dim"
+    own = [term for term in (tail, *width) if term in entry.own]
+    sizes = (_term(entry, term) for term in (*own, *width))
+    return next((size for size in sizes if size.found is not None), Value(None, ()))
 
 
 def _term(entry: Entry, term: str) -> Value:
     """A number of columns, or a quotient as "2 * hidden_size // num_attention_heads", at the place of its last key; not 0."""
     dividend, _, divisor = term.partition(" // ")
     *factors, last = dividend.split(" * ")
-    size = entry.outer(last, null_counts=True)
-    above = math.prod(map(int, factors)) * read_size(size) if size.found else 0
-    heads = entry.outer(divisor) if divisor else Value(1, ())
-    below = read_size(heads) if heads.found else 0
-    if not above or not below:
+    size, heads = entry.outer(last), entry.outer(divisor) if divisor else Value(1, ())
+    if not size.found or not heads.found:
         return Value(None, size.path)
+    above, below = math.prod(map(int, factors)) * read_size(size), read_size(heads)
     if above % below and [size.found, below] != [entry.row.defaults.get(key) for key in (last, divisor)]:
         found = f"is {size.found}, and {heads.path[-1]} is {below}"
         raise wrong(size.path, found, "a multiple of the number of heads", "correct them, or give rotary_dim=")
@@ -267,8 +203,8 @@ def _term(entry: Entry, term: str) -> Value:
 def _width(entry: Entry, head: Value) -> tuple[int, float]:
     """Columns that are rotated, and which part of the head they are; an odd number has frequencies of its own."""
     row, part, key = entry.row, entry.part, entry.row.rotary_dim
-    exact = Value(part._json.get(key, row.defaults.get(key)), part._at(key))
-    if key and exact.found is not None and {**part._json, **entry.mapping}.get(_partial) is None:
+    exact = part._value(key, row.defaults.get(key))
+    if key and exact.found is not None and first(entry.inner(_partial), entry.outer(_partial)).found is None:
         width = read_size(exact, largest_dim)
         return width, width / (head.found or width)
     if head.found is None:
@@ -289,14 +225,9 @@ def _width(entry: Entry, head: Value) -> tuple[int, float]:
 
 def _share(entry: Entry) -> Value:
     """The part of the head that is rotated."""
-    row, path, usual = entry.row, entry.null_path(_partial), entry.row.partial_rotary_factor
-    if path and row.partial is True and usual is not None and not row.rotary_dim:
-        raise wrong(path, "is null, which is the whole head in transformers", remedy=f"write 1.0 for it, or {usual}")
-    share, usual = entry.number(_partial), row.rope.get(_partial)
-    if share.found is None and entry.is_nested and row.partial is True and usual not in (None, 1.0):
-        raise wrong(
-            (*entry.place, _partial), "is missing in the entry of these layers", remedy=f"write 1.0, or {usual}"
-        )
+    share, usual = entry.number(_partial), entry.row.rope.get(_partial)
+    if share.found is None and entry.form == "entry" and entry.row.partial is True and usual not in (None, 1.0):
+        raise wrong((*entry.place, _partial), "is missing", remedy=f"write 1.0 for whole heads, or {usual}")
     if share.found is not None and not 0.0 < share.found <= 1.0:
         raise wrong(share.path, f"is {share.found!r}", "a number above 0, at most 1")
     return first(share, Value(1.0, share.path))
@@ -305,93 +236,72 @@ def _share(entry: Entry) -> Value:
 # The scaling
 
 
-def _scaling(entry: Entry, base: Value, width: int) -> dict[str, Value]:
+def _scaling(entry: Entry, base: Value, width: int, seq_len: int | None) -> dict[str, Value]:
     """The keys of the rope mapping that `RotaryEmbedding` takes, without the base unless the scaling multiplies it."""
     row, mapping, rope_type = entry.row, entry.mapping, entry.rope_type
     if row.dynamic and not mapping:
         factor, length = (entry.part._value(key, row.defaults.get(key)) for key in row.dynamic)
         scaled = {"rope_type": Value("dynamic", ()), "factor": factor, _longest: length}
         return {"rope_type": Value("default", ())} if factor.found in (None, 1) else scaled
-    if isinstance(entry.written_type, str) and row.types.get(entry.written_type) == "base_ntk":
-        return _base_ntk(entry, base, width)
-    key = "rope_type" if "rope_type" in mapping else "type"
-    _require_factors(entry, key)
-    dropped = {*_read_here, *table()["unused_keys"]}
-    if rope_type == "default" and "mrope_section" in mapping:
-        dropped.add("interleaved")  # Qwen3-Omni's files have it with the sections, and nothing reads it
-    if rope_type == "dynamic" and mapping.get("alpha"):
-        dropped |= {*_unused_with_alpha}
-    # The scaling's reader names the key of a type that it does not know, and says of another type that it does not count.
-    type_key = "rope_type" if is_known_type(rope_type) or "type" not in mapping else key
-    result = {type_key: Value(rope_type, (*entry.place, key))}
-    result |= {name: entry.inner(name) for name in mapping if name not in dropped}
-    if rope_type != "default" and "type" in mapping and mapping["type"] != mapping.get("rope_type", mapping["type"]):
-        result["type"] = entry.inner("type")
-    if rope_type == "yarn":
-        # 0 stands for the default.
-        unset = [name for name in ("beta_fast", "beta_slow") if name in result and not result[name].found]
-        usual = {name: Value(value, (*entry.place, name)) for name, value in row.yarn.items()}
-        result = {**usual, **{name: value for name, value in result.items() if name not in unset}}
+    data = table()
+    unused = {*_read_here, *(key for key in data["neutral_factors"] if mapping.get(key) == 1)}
+    unused |= {name for key, names in data["unused_keys"].items() if not key or mapping.get(key) for name in names}
+    written = {key for key, value in mapping.items() if key not in unused and (value is not None or key in of_null)}
+    result = {key: Value(mapping[key], (*entry.place, key)) for key in mapping if key in written}
+    scaling = {"rope_type": Value(rope_type, (*entry.place, entry.type_key))}
+    _require_read(entry, scaling | result)
+    if rope_type == "base_ntk" != mapping.get(entry.type_key):
+        return result | _base_ntk(entry, base, width)
     # Each type reads of these what it needs.
     follows = {key: read(entry) for key, read in _following.get(str(rope_type), {}).items()}
-    result |= {name: value for name, value in follows.items() if value.found is not None}
-    if len(result) > 1 and not {"rope_type", "type"} & {*mapping}:
-        del result["rope_type"]  # that reader says that it is missing
-    return result
+    result |= {key: value for key, value in follows.items() if value.found is not None}
+    if rope_type == "yarn":
+        result = {key: Value(value, (*entry.place, key)) for key, value in row.yarn.items()} | result
+    if rope_type == "longrope" and row.longrope == "mscale":
+        # PhiMoE: the length chooses between two attention factors, as between the divisors.
+        short, long = (result.pop(key) for key in _mscales)
+        if seq_len is not None:  # RotaryEmbedding says that it needs the length
+            result["attention_factor"] = long if seq_len > read_size(result[_trained]) else short
+    # Without a type, that reader says that it is missing.
+    return scaling | result if entry.inner(entry.type_key).found is not None or not result else result
 
 
 def _base_ntk(entry: Entry, base: Value, width: int) -> dict[str, Value]:
     """Alibaba-NLP/new-impl:modeling.py, NTKScalingRotaryEmbedding, whose tables are at least as long as the scaled length."""
-    others = {key: entry.inner(key) for key in entry.mapping if key not in _read_here}
     factor = entry.inner("factor")
     times = max(read_number(factor), 1.0)
-    read = {
-        "factor": factor._replace(found=times ** (2 / width)),
-        "rope_theta": base._replace(found=base.found * times),
-    }
-    return {**others, "rope_type": Value("linear", ()), **read}
+    numbers = {"factor": Value(times ** (2 / width), factor.path), "rope_theta": Value(base.found * times, base.path)}
+    return {"rope_type": Value("linear", ()), **numbers}
 
 
-def _require_factors(entry: Entry, key: str) -> None:
-    """Refuse types that models of this type do not have, those that systems read differently, and missing factors."""
-    row, mapping, rope_type, place = entry.row, entry.mapping, entry.rope_type, (*entry.place, key)
-    written = entry.written.get(key)
-    for name, word in {**{name: name for name in mapping}, key: rope_type}.items():
-        if isinstance(word, str) and word in table()["told_scalings"]:
-            found = f"is {shown(mapping[name])}, which transformers does not have"
-            raise wrong((*entry.place, name), found, remedy=table()["told_scalings"][word])
+def _require_read(entry: Entry, scaling: dict[str, Value]) -> None:
+    """Refuse types that models of this type do not have, those that systems read differently, and missing keys."""
+    row, told, (rope_type, place) = entry.row, table()["told_scalings"], scaling["rope_type"]
+    for key, value in scaling.items():
+        word = value.found if key == "rope_type" else key
+        if isinstance(word, str) and word in told:
+            found = f"is {shown(value.found)}, which transformers does not have"
+            raise wrong(value.path, found, remedy=told[word])
+    written = shown(entry.mapping.get(entry.type_key))
     if row.rope_types and rope_type not in row.rope_types:
-        raise wrong(place, f"is {shown(written)}", " or ".join(row.rope_types), "correct it, or give scaling=")
-    needed: tuple[str, ...] = ()
-    if rope_type == "longrope":
-        # Early Phi 3 files have another word for it.
-        needed = ("short_factor", "long_factor") if written != rope_type else ()
-        needed += ("short_mscale", "long_mscale") if row.longrope == "mscale" else ()
-    if not {*needed} <= {*mapping}:
-        found = f"is {written!r} without {' and '.join(needed)}, which transformers refuses in models of this type"
-        raise wrong(place, found, remedy="write them, or correct the type")
-    if rope_type == "yarn" and "factor" not in entry.written:
-        remedy = f'write it, or "factor": null for {_longest} / {_trained}'
-        raise wrong(place, "is 'yarn' without a factor, which transformers refuses", remedy=remedy)
+        raise wrong(place, f"is {written}", " or ".join(row.rope_types), "correct it, or give scaling=")
+    needed = [
+        *_needed.get(str(rope_type), ()),
+        *(_mscales if (rope_type, row.longrope) == ("longrope", "mscale") else ()),
+    ]
+    if missing := [key for key in needed if key not in (entry.mapping if rope_type == "yarn" else scaling)]:
+        found = f"is {written} without {' and '.join(missing)}, which transformers refuses"
+        raise wrong(place, found, remedy="write what is missing, or correct the type")
 
 
 def trained_length(entry: Entry) -> Value:
     """The config's own key wins, but for models with types of layers, where it is ignored."""
-    outer = [] if entry.is_nested or entry.row.layers else [entry.outer(_trained)]
+    outer = [] if entry.form == "entry" or entry.row.layers else [entry.outer(_trained)]
     return first(*outer, entry.inner(_trained), _longest_length(entry))
 
 
 def _longest_length(entry: Entry) -> Value:
     return first(entry.outer(_longest), entry.inner(_longest))
-
-
-def with_mscale(scaling: dict[str, Value], seq_len: int | None) -> dict[str, Value]:
-    """PhiMoE: the length chooses between two attention factors, as between the divisors."""
-    result = {key: value for key, value in scaling.items() if key not in ("short_mscale", "long_mscale")}
-    if seq_len is not None:  # RotaryEmbedding says that it needs the length
-        is_long = integer("seq_len", seq_len, 0) > read_size(scaling[_trained])
-        result["attention_factor"] = scaling["long_mscale" if is_long else "short_mscale"]
-    return result
 
 
 _following: dict[str, dict[str, Callable[[Entry], Value]]] = {

@@ -51,9 +51,9 @@ def is_other_part(name: str, value: Json) -> bool:
     return _keys()["parts"].fullmatch(name) is not None or not _keys()["models"].isdisjoint(value)
 
 
-def refuse_unread(found: Found, given: Json, ropes: Sequence[Rope]) -> None:
+def refuse_unread(found: Found, ropes: Sequence[Rope]) -> None:
     """Refuse the first key that was not read, unless it says what the others say, or its argument is given."""
-    part, row, table_of = found.part, found.row, _keys()
+    part, row, given, table_of = found.part, found.row, found.given, _keys()
     read = row.read_keys - {row.rotary_dim}
     keys = [*_unread(part._json, read, part._path, has_types(part))]
     # Other sizes count where the width of a head is a quotient of sizes.

@@ -332,8 +332,9 @@ RotaryEmbedding.layers_from_config(config), which has an entry for each layer, o
         """
         from fastpe._config.layers import read_layer  # most programs that rotate never need it
 
-        instead = {"interleaved": interleaved, "base": base, "scaling": scaling, "rotary_dim": rotary_dim}
-        return cls._of_model(**read_layer(config, layer_type, seq_len, mrope, instead), max_len=max_len)
+        given = {"interleaved": interleaved, "base": base, "scaling": scaling, "rotary_dim": rotary_dim}
+        given |= {"seq_len": seq_len, "mrope": mrope}
+        return cls._of_model(**read_layer(config, layer_type, given), max_len=max_len)
 
     @classmethod
     @names_keywords
@@ -389,8 +390,8 @@ RotaryEmbedding.layers_from_config(config), which has an entry for each layer, o
         """
         from fastpe._config.layers import read_layers
 
-        instead = {"interleaved": interleaved, "base": base, "scaling": scaling, "rotary_dim": rotary_dim}
-        different, layers = read_layers(config, seq_len, mrope, instead)
+        given = {"interleaved": interleaved, "base": base, "scaling": scaling, "rotary_dim": rotary_dim}
+        different, layers = read_layers(config, given | {"seq_len": seq_len, "mrope": mrope})
         made = [cls._of_model(**arguments, max_len=max_len) for arguments in different]
         shared: dict[RotaryEmbedding, RotaryEmbedding] = {}
         made = [shared.setdefault(each, each) for each in made]
