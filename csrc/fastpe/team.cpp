@@ -7,7 +7,6 @@
 #include <atomic>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
 #include <ctime>
 #include <exception>
 #include <memory>
@@ -255,16 +254,11 @@ int quota_of_control_groups() {
   const std::string root = "/sys/fs/cgroup";
   std::string groups[] = {root, root + "/cpu", "", ""};
   if (std::FILE* const file = std::fopen("/proc/self/cgroup", "re")) {
-    char line[4096];
-    while (std::fgets(line, sizeof line, file) != nullptr) {
-      const std::string text(line, std::strcspn(line, "\n"));  // number:controllers:path
-      const std::size_t first = text.find(':');
-      const std::size_t second = text.find(':', first + 1);
-      if (second == std::string::npos) continue;
-      const std::string controllers = "," + text.substr(first + 1, second - first - 1) + ",";
-      const std::string path = text.substr(second + 1);
-      if (controllers == ",,") groups[2] = root + path;
-      if (controllers.find(",cpu,") != std::string::npos) groups[3] = root + "/cpu" + path;
+    char line[4096], controllers[4096], path[4096];
+    while (std::fgets(line, sizeof line, file) != nullptr) {  // number:controllers:path
+      if (std::sscanf(line, "%*d::%[^\n]", path) == 1) groups[2] = root + path;
+      if (std::sscanf(line, "%*d:%[^:]:%[^\n]", controllers, path) != 2) continue;
+      if (("," + std::string(controllers) + ",").find(",cpu,") != std::string::npos) groups[3] = root + "/cpu" + path;
     }
     std::fclose(file);
   }

@@ -38,7 +38,7 @@ void push_frequency(Frequencies& to, const Wide& radians, double sign) {
   const Wide turns = radians * inverse_tau();
   push(to.quarters, turns, 4.0 * sign);
   to.largest_quarters = std::max(to.largest_quarters, std::fabs(to.quarters.high.back()));
-  const Wide anchor_turns = (turns.fraction() * Wide::of_integer(static_cast<std::uint32_t>(block_rows))).fraction();
+  const Wide anchor_turns = (turns.fraction() * Wide::of_integer(block_rows)).fraction();
   const bool beyond_half = anchor_turns.bit(-1);
   push(to.anchor_quarters, beyond_half ? Wide::of_integer(1) - anchor_turns : anchor_turns,
        beyond_half ? -4.0 * sign : 4.0 * sign);

@@ -16,7 +16,7 @@ namespace {
 using Type = RotaryScaling::Type;
 
 Wide one() { return Wide::of_integer(1); }
-Wide of_index(std::int64_t value) { return Wide::of_integer(static_cast<std::uint32_t>(value)); }
+Wide of_index(std::int64_t value) { return Wide::of_integer(value); }
 
 SignedWide floor_of(const SignedWide& value) {
   const Wide fraction = value.magnitude.fraction();

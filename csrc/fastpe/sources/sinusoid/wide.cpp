@@ -35,8 +35,8 @@ Wide exp2_of_fraction(const Wide& x) {
 // This form subtracts no nearly equal numbers.
 SignedWide log2_of(const Wide& mantissa, int exponent) {
   const Wide fraction = log2_of_mantissa(mantissa);
-  if (exponent < 0) return {Wide::of_integer(static_cast<std::uint32_t>(-exponent)) - fraction, true};
-  return {Wide::of_integer(static_cast<std::uint32_t>(exponent)) + fraction, false};
+  if (exponent < 0) return {Wide::of_integer(-exponent) - fraction, true};
+  return {Wide::of_integer(exponent) + fraction, false};
 }
 
 }  // namespace

@@ -20,9 +20,9 @@ class Wide {
   static constexpr int limb_count = 8;
   static constexpr int fraction_limbs = 6;
 
-  static Wide of_integer(std::uint32_t value) {
+  static Wide of_integer(std::int64_t value) {  // 0 <= value < 2^32
     Wide result;
-    result.limbs_[fraction_limbs] = value;
+    result.limbs_[fraction_limbs] = static_cast<std::uint32_t>(value);
     return result;
   }
 
@@ -67,14 +67,18 @@ class Wide {
     Wide rest = *this;
     const double leading = rest.take_leading_double();
     double next = rest.take_leading_double();
-    if (!rest.is_zero()) {
-      // Where `next` looks like a tie, it is even, and the rest decides. Made odd, it is no tie; else nothing changes.
-      std::uint64_t bits;
-      std::memcpy(&bits, &next, sizeof bits);
-      bits |= 1;
-      std::memcpy(&next, &bits, sizeof next);
-    }
+    if (!rest.is_zero()) next = made_odd(next);
     return leading + next;
+  }
+
+  // With its last bit set, a double that lacks a rest of its number is rounded as that number is: where it looks like a
+  // tie, it is even, and the rest decides; else nothing changes.
+  static double made_odd(double value) {
+    std::uint64_t bits;
+    std::memcpy(&bits, &value, sizeof bits);
+    bits |= 1;
+    std::memcpy(&value, &bits, sizeof value);
+    return value;
   }
 
   bool bit(int position) const {  // of weight 2^position
