@@ -3,8 +3,6 @@
 
 #include <algorithm>
 
-#include "interruptible.h"
-
 namespace fastpe::bindings {
 namespace {
 
@@ -15,15 +13,12 @@ constexpr std::int64_t bytes_worth_releasing_the_gil = 64 * 1024;
 void PythonCall::fill(Request& request, const Arguments& a, Gaps gaps) {
   if (is_given(a.cu_seqlens)) numbers(request.cu_seqlens, a.cu_seqlens, "cu_seqlens", Numbers::integers);
   if (is_given(a.offset)) {
-    request.offset = integer_argument(a.offset);
-    if (!request.offset) {
-      if (PyFloat_Check(a.offset) || PyBool_Check(a.offset)) {
-        const std::string fractional = joined({"pass positions=", str_of(a.offset), " + np.arange(L) for L rows"});
-        refuse_type("offset", {"is ", repr_of(a.offset)}, {"an int or an int array"},
-                    {PyFloat_Check(a.offset) ? fractional : ""});
-      }
-      numbers(request.offsets, a.offset, "offset", Numbers::integers);
+    if (PyFloat_Check(a.offset) || PyBool_Check(a.offset)) {
+      refuse_type("offset", {"is ", repr_of(a.offset)}, {"an int or an int array"},
+                  {"fractional ones are given as positions="});
     }
+    request.offset = position_argument(a.offset, "offset");
+    if (!request.offset) numbers(request.offsets, a.offset, "offset", Numbers::integers);
   }
   if (is_given(a.positions)) {
     numbers(request.positions, a.positions, "positions", Numbers::integers_or_floats, gaps);
@@ -58,19 +53,6 @@ void PythonCall::run(const Call& call) {
       "interrupted: a part may be written; before a second call, restore from a copy what was to be changed "
       "in place, since that call would change this part again",
       [&call](Interruption* interruption) { fastpe::run(call, interruption); });
-}
-
-PyObject* warm_up(const Encoding& encoding, const Arguments& a) {
-  const DType dtype = dtype_argument(a.dtype).value_or(DType::float32);
-  const int max_threads = threads_argument(a.num_threads);
-  run_interruptibly(true, "interrupted: some rows are not made yet; later calls make them",
-                    [&](Interruption* interruption) { encoding.warm_up(dtype, max_threads, interruption); });
-  Py_RETURN_NONE;
-}
-
-PyObject* frequencies(const Encoding& encoding) {
-  const Encoder& encoder = encoding.encoder;
-  return new_array(encoder.frequencies().radians.high.data(), encoder.frequency_count()).release().ptr();
 }
 
 }  // namespace fastpe::bindings

@@ -20,12 +20,10 @@
 #include "arguments.h"
 #include "fastpe/requests/rotary.h"
 #include "fastpe/sources/sinusoid/encoding.h"
+#include "interruptible.h"
 #include "method.h"
 
 namespace fastpe::bindings {
-
-// Where rows are and which are valid.
-#define FASTPE_PLACEMENT "offset=None, positions=None, valid=None, lengths=None, cu_seqlens=None"
 
 class PythonCall : public FrontEnd {
  public:
@@ -95,19 +93,23 @@ void add_rotary_methods(py::handle type);
 void add_functions(py::handle module);
 void add_resizing(py::handle module);
 
-PyObject* warm_up(const Encoding& encoding, const Arguments& a);
-PyObject* frequencies(const Encoding& encoding);
-
-// Of a class `Bound` that is an Encoding.
+// What both have, of a `Bound` that is an Encoding.
 template <class Bound>
-struct CommonMethods {
-  static PyObject* warm_up(Bound& self, const Arguments& a) { return bindings::warm_up(self, a); }
-  static PyObject* frequencies(Bound& self, const Arguments&) { return bindings::frequencies(self); }
-
-  static void add_to(py::handle type) {
-    add_method<warm_up>(type, "warm_up", "*, dtype=None, num_threads=None");
-    add_method<frequencies>(type, "_frequencies", "");
-  }
-};
+PyObject* warm_up(Bound& self, const Arguments& a) {
+  const DType dtype = dtype_argument(a.dtype).value_or(DType::float32);
+  const int max_threads = threads_argument(a.num_threads);
+  run_interruptibly(true, "interrupted: some rows are not made yet; later calls make them",
+                    [&](Interruption* interruption) { self.warm_up(dtype, max_threads, interruption); });
+  Py_RETURN_NONE;
+}
+template <class Bound>
+PyObject* frequencies(Bound& self, const Arguments&) {
+  return new_array(self.encoder.frequencies().radians.high.data(), self.encoder.frequency_count()).release().ptr();
+}
+template <class Bound>
+void add_common_methods(py::handle type) {
+  add_method<warm_up<Bound>>(type, "warm_up", "*, dtype=None, num_threads=None");
+  add_method<frequencies<Bound>>(type, "_frequencies", "");
+}
 
 }  // namespace fastpe::bindings

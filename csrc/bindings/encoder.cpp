@@ -18,7 +18,8 @@ PyObject* encode(Encoding& self, const Arguments& a) {
   return call.returned(a.out);
 }
 
-template <bool is_in_place>
+// A part of x holds the encoding's columns from first_column on, and x all of them.
+template <bool is_in_place, bool is_part>
 PyObject* add(Encoding& self, const Arguments& a) {
   PythonCall call;
   AddRequest request;
@@ -28,7 +29,7 @@ PyObject* add(Encoding& self, const Arguments& a) {
   call.to_read_if_given(request.table, a.table, "table");
   if (a.seq_axis == Py_None) refuse_type("seq_axis", {"is None"}, {"an int, an axis of x other than the last"});
   request.seq_axis = seq_axis_argument(a.seq_axis);
-  if (a.first_column != nullptr) request.first_column = integer_argument(a.first_column);
+  if (is_part) request.first_column = integer_argument(a.first_column);
   call.fill(request, a);
   request.factors = {factor_argument(a.scale, "scale"), factor_argument(a.alpha, "alpha")};
 
@@ -36,9 +37,6 @@ PyObject* add(Encoding& self, const Arguments& a) {
   fastpe::add(&self, request, call);
   return call.returned(is_in_place ? a.x : a.out);
 }
-
-// Of an x that holds the encoding's columns from first_column on. A method has a body of its own: see Method.
-PyObject* add_columns(Encoding& self, const Arguments& a) { return add<false>(self, a); }
 
 PyObject* embed(Encoding& self, const Arguments& a) {
   PythonCall call;
@@ -58,19 +56,19 @@ PyObject* embed(Encoding& self, const Arguments& a) {
 
 }  // namespace
 
-#define FASTPE_ADD "x, *, " FASTPE_PLACEMENT ", scale=1.0, alpha=1.0, seq_axis=-2, table=None, num_threads=None"
+#define FASTPE_ADD "x, *" FASTPE_PLACEMENT ", scale=1.0, alpha=1.0, seq_axis=-2, table=None, num_threads=None"
 
 void add_encoder_methods(py::handle type) {
-  CommonMethods<Encoding>::add_to(type);
+  add_common_methods<Encoding>(type);
   add_method<encode>(type, "encode",
                      "positions, *, dtype=None, offset=None, valid=None, lengths=None, num_threads=None, out=None");
-  add_method<add<true>>(type, "add_", FASTPE_ADD);
-  add_method<add<false>>(type, "add", FASTPE_ADD ", out=None");
-  add_method<add_columns>(type, "_add_columns",
-                          "x, first_column, *, " FASTPE_PLACEMENT
-                          ", scale=1.0, alpha=1.0, seq_axis=-2, num_threads=None, out=None");
+  add_method<add<true, false>>(type, "add_", FASTPE_ADD);
+  add_method<add<false, false>>(type, "add", FASTPE_ADD ", out=None");
+  add_method<add<false, true>>(type, "_add_part",
+                               "x, first_column, *" FASTPE_PLACEMENT
+                               ", scale=1.0, alpha=1.0, seq_axis=-2, num_threads=None, out=None");
   add_method<embed>(type, "embed",
-                    "ids, table, *, " FASTPE_PLACEMENT
+                    "ids, table, *" FASTPE_PLACEMENT
                     ", scale=None, alpha=1.0, position_table=None, num_threads=None, out=None");
 }
 

@@ -25,7 +25,7 @@ struct KnownArgument {
   std::string_view name;
   PyObject* Arguments::* member;
 };
-#define FASTPE_KNOWN(name) {#name, &Arguments::name}
+#define FASTPE_KNOWN(name) {#name, &Arguments::name},
 constexpr KnownArgument known_arguments[] = {FASTPE_FOR_EACH_ARGUMENT(FASTPE_KNOWN)};
 
 constexpr std::string_view end_of_signature = "\n--\n\n";

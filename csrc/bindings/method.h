@@ -17,15 +17,20 @@
 
 namespace fastpe::bindings {
 
-#define FASTPE_FOR_EACH_ARGUMENT(use)                                                                                 \
-  use(x), use(out), use(table), use(ids), use(position_table), use(positions), use(offset), use(valid), use(lengths), \
-      use(cu_seqlens), use(seq_axis), use(scale), use(alpha), use(first_column), use(form), use(dtype), use(inverse), \
-      use(by), use(cos), use(sin), use(interleaved), use(head_dim), use(num_threads)
+// Where rows are and which are valid, and how methods that take all of these name them.
+#define FASTPE_FOR_EACH_PLACEMENT(use) use(offset) use(positions) use(valid) use(lengths) use(cu_seqlens)
+#define FASTPE_OPTIONAL(name) ", " #name "=None"
+#define FASTPE_PLACEMENT FASTPE_FOR_EACH_PLACEMENT(FASTPE_OPTIONAL)
+
+#define FASTPE_FOR_EACH_ARGUMENT(use)                                                                           \
+  FASTPE_FOR_EACH_PLACEMENT(use)                                                                                \
+  use(x) use(out) use(table) use(ids) use(position_table) use(seq_axis) use(scale) use(alpha) use(first_column) \
+      use(form) use(dtype) use(inverse) use(by) use(cos) use(sin) use(interleaved) use(head_dim) use(num_threads)
 
 // All that methods take; null where it was not given, or where a method does not take it.
 struct Arguments {
-#define FASTPE_MEMBER(name) *name = nullptr
-  PyObject FASTPE_FOR_EACH_ARGUMENT(FASTPE_MEMBER);
+#define FASTPE_MEMBER(name) PyObject* name = nullptr;
+  FASTPE_FOR_EACH_ARGUMENT(FASTPE_MEMBER)
   // Those by place behind the ones with names, where a signature has "*others".
   PyObject* const* others = nullptr;
   Py_ssize_t other_count = 0;
@@ -118,12 +123,9 @@ Object holder_type(const char* name) {
   const auto initialise = [](PyObject* self, PyObject*, PyObject* keywords) {
     try {
       std::unique_ptr<Bound> made = make(keywords == nullptr ? py::dict() : py::reinterpret_borrow<py::dict>(keywords));
-      Bound* none = nullptr;
-      if (reinterpret_cast<Holder<Bound>*>(self)->bound.compare_exchange_strong(none, made.get())) {
-        made.release();
-        return 0;
-      }
-      refuse_type("self", {"is initialised already"}, {"one call of its __init__"}, {"make a new one"});
+      Bound* none = nullptr;  // the package's classes refuse a second call
+      if (reinterpret_cast<Holder<Bound>*>(self)->bound.compare_exchange_strong(none, made.get())) made.release();
+      return 0;
     } catch (...) {
       set_error();
       return -1;

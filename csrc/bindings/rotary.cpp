@@ -117,15 +117,14 @@ PyObject* rotate_by_tables(PyObject&, const Arguments& a) {
 
 #define FASTPE_ROTATE FASTPE_PLACEMENT ", seq_axis=None, inverse=False, num_threads=None"
 #define FASTPE_SHIFT "by, valid=None, lengths=None, seq_axis=None, num_threads=None"
-#define FASTPE_BY_TABLES \
-  "cos, sin, interleaved, inverse, head_dim, " FASTPE_PLACEMENT ", seq_axis=None, num_threads=None"
+#define FASTPE_BY_TABLES "cos, sin, interleaved, inverse, head_dim" FASTPE_PLACEMENT ", seq_axis=None, num_threads=None"
 
 void add_rotary_methods(py::handle type) {
-  CommonMethods<RotaryEmbedding>::add_to(type);
+  add_common_methods<RotaryEmbedding>(type);
   add_method<tables>(type, "tables",
                      "positions, *, form='halves', dtype=None, offset=None, out=None, num_threads=None");
-  add_method<rotate<true, false>>(type, "rotate_", "x, *others, " FASTPE_ROTATE);
-  add_method<rotate<false, false>>(type, "rotate", "x, *, " FASTPE_ROTATE ", out=None");
+  add_method<rotate<true, false>>(type, "rotate_", "x, *others" FASTPE_ROTATE);
+  add_method<rotate<false, false>>(type, "rotate", "x, *" FASTPE_ROTATE ", out=None");
   add_method<rotate<true, true>>(type, "shift_", "x, *others, " FASTPE_SHIFT);
   add_method<rotate<false, true>>(type, "shift", "x, *, " FASTPE_SHIFT ", out=None");
 }

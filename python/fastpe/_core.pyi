@@ -68,7 +68,7 @@ class Encoder:
         lengths: _Lengths = None, cu_seqlens: _Sequences = None, scale: float = 1.0, alpha: float = 1.0,
         seq_axis: int = -2, table: _Table = None, num_threads: _Threads = None, out: _Out = None
     ) -> npt.NDArray[Any]: ...
-    def _add_columns(
+    def _add_part(
         self, x: ArrayLike, first_column: int, *, offset: _Offset = None, positions: _Positions = None,
         valid: _Valid = None, lengths: _Lengths = None, cu_seqlens: _Sequences = None, scale: float = 1.0,
         alpha: float = 1.0, seq_axis: int = -2, num_threads: _Threads = None, out: _Out = None

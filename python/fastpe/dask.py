@@ -98,7 +98,7 @@ def add(
     try:
         # Only the first and the last row, so that a wrong argument is an error here and not in a worker.
         for start in (offset, offset + max(seq_len - 1, 0)):
-            encoding._add_columns(np.zeros((1, 1), array.dtype), 0, offset=start, **options)
+            encoding._add_part(np.zeros((1, 1), array.dtype), 0, offset=start, **options)
     except TypeError as error:
         raise renamed(error, {"x": "array"}) from None
     return dask.array.map_blocks(
@@ -127,4 +127,4 @@ def _add_block(
     # A block that came from another worker lies in the message, wherever that put it.
     aligned = np.require(block, requirements="A")
     start = offset + location[axis][0]
-    return encoding._add_columns(aligned, location[-1][0], seq_axis=axis, offset=start, **options)
+    return encoding._add_part(aligned, location[-1][0], seq_axis=axis, offset=start, **options)

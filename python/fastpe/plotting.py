@@ -86,7 +86,7 @@ def waves(
     position = np.linspace(first, first + max(rows - 1, 1), min(20 * max(rows, 2), 40_000))
     for dimension, color in zip(chosen, _palette(ax), strict=False):
         column = np.zeros((len(position), 1), np.float32)
-        encoding._add_columns(column, dimension, positions=position, out=column)
+        encoding._add_part(column, dimension, positions=position, out=column)
         ax.plot(position, column[:, 0], color=color, label=f"dimension {dimension}")
     ax.margins(x=0.01)
     ax.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False)

@@ -179,12 +179,12 @@ def test_wide_rows_of_elements_that_lie_far_apart(dtype: np.dtype[Any]) -> None:
         x[...] = values
         assert_same_bits(encoding.add(x, out=far_apart(), **keywords), expected)
         padded = np.pad(values, [(0, 0), (first, 10 - first)])
-        columns = wider._add_columns(x, first, out=far_apart(), **keywords)
+        columns = wider._add_part(x, first, out=far_apart(), **keywords)
         assert_same_bits(columns, wider.add(padded, **keywords)[:, first : first + d_model])
         assert_same_bits(encoding.add_(x, **keywords), expected)
     for beyond in (-1, 11):
         with pytest.raises(ValueError, match=naming("first_column")):
-            wider._add_columns(values, beyond)
+            wider._add_part(values, beyond)
     ids = np.arange(rows) * 7 % rows
     for learned in (None, table):
         found = encoding.embed(ids, values, position_table=learned, lengths=30, out=far_apart())

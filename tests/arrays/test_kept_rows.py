@@ -129,5 +129,5 @@ def test_some_columns_of_kept_rows() -> None:
     """As for chunks of a store, which hold a part of the columns."""
     encoding = fastpe.PositionalEncoding(12, max_len=50)
     encoding.warm_up()
-    added = encoding._add_columns(np.zeros((40, 5), np.float32), 4)
+    added = encoding._add_part(np.zeros((40, 5), np.float32), 4)
     np.testing.assert_array_equal(added, encoding.encode(40)[:, 4:9])

@@ -77,7 +77,7 @@ def add(addition: Addition) -> None:
             with naming(name, _what):
                 x = np.require(asyncio.run(source.getitem(place)), dtype, ["C", "W"])
             offset = addition.offset + start[axis]
-            encoder._add_columns(x, start[-1], offset=offset, seq_axis=axis, out=x, **addition.factors)
+            encoder._add_part(x, start[-1], offset=offset, seq_axis=axis, out=x, **addition.factors)
             with naming(output, _what):
                 asyncio.run(target.setitem(place, x))
         directory.chmod(root.stat().st_mode & 0o777)
