@@ -94,10 +94,10 @@ std::unique_ptr<RotaryEmbedding> make_rotary(const py::dict& a) {
   const Integer count = get<Integer>(a, "rotary_dim") / 2;
   const WantedFrequencies wanted{count, get<double>(a, "base"),         static_cast<double>(count),
                                  1.0,   get<Doubles>(a, "frequencies"), "base and scaling"};
-  return std::make_unique<RotaryEmbedding>(
-      wanted, get<double>(a, "attention_factor"), FrequencyCoordinates(get<Doubles>(a, "frequency_axes"), count),
-      RotaryEmbedding::Heads{get<Integer>(a, "head_dim"), get<bool>(a, "interleaved"), get<bool>(a, "conjugate")},
-      get<std::optional<Integer>>(a, "max_len"));
+  return std::make_unique<RotaryEmbedding>(wanted, get<double>(a, "attention_factor"),
+                                           FrequencyCoordinates(get<Doubles>(a, "frequency_axes"), count),
+                                           get<Integer>(a, "head_dim"), get<bool>(a, "interleaved"),
+                                           get<bool>(a, "conjugate"), get<std::optional<Integer>>(a, "max_len"));
 }
 
 // `given` has a scaling's numbers by name, `truncate`, `divisors` and `attention_factor`, which counts as being there.

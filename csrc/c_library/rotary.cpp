@@ -96,39 +96,32 @@ RotaryEmbedding embedding_of(const fastpe_rotary_options& options) {
   std::vector<double> axes;
   if (options.frequency_axes != nullptr) axes.assign(options.frequency_axes, options.frequency_axes + pairs);
   const std::int64_t head_dim = options.head_dim != 0 ? options.head_dim : rotary_dim;
-  return {frequencies, or_else(wanted_factor, factor), {axes, pairs}, {head_dim, interleaved, false}, options.max_len};
+  return {frequencies, or_else(wanted_factor, factor), {axes, pairs}, head_dim, interleaved, false, options.max_len};
 }
-
-// What all rotations are given besides the angles.
-struct RotateArguments {
-  const fastpe_array *x, *out;
-  int32_t count, seq_axis;
-  const fastpe_rows* rows;
-  int32_t inverse, num_threads;
-};
 
 // The request of a rotation, and what it refers to.
 struct RotateCall {
-  explicit RotateCall(const RotateArguments& a) {
+  RotateCall(const fastpe_array* arrays, const fastpe_array* outs, int32_t given_count, int32_t seq_axis,
+             const fastpe_rows* rows, int32_t inverse, int32_t num_threads) {
     constexpr const char* names[][2] = {{"x[0]", "out[0]"}, {"x[1]", "out[1]"}, {"x[2]", "out[2]"}, {"x[3]", "out[3]"},
                                         {"x[4]", "out[4]"}, {"x[5]", "out[5]"}, {"x[6]", "out[6]"}, {"x[7]", "out[7]"}};
     static_assert(std::size(names) == FASTPE_MAX_ROTATED);
-    required(a.x, "x");
-    if (a.count < 1 || a.count > FASTPE_MAX_ROTATED) {
-      refuse_value("count", {"is ", a.count}, {"1 to ", FASTPE_MAX_ROTATED, " arrays"});
+    required(arrays, "x");
+    if (given_count < 1 || given_count > FASTPE_MAX_ROTATED) {
+      refuse_value("count", {"is ", given_count}, {"1 to ", FASTPE_MAX_ROTATED, " arrays"});
     }
-    if (a.inverse != 0 && a.inverse != 1) refuse_value("inverse", {"is ", a.inverse}, {"0 or 1"});
-    for (int i = 0; i < a.count; ++i) {
-      x[i] = views.of(&a.x[i], names[i][0]);
-      if (a.out != nullptr) out[i] = views.of(&a.out[i], names[i][1]);
+    if (inverse != 0 && inverse != 1) refuse_value("inverse", {"is ", inverse}, {"0 or 1"});
+    const auto count = static_cast<std::size_t>(given_count);
+    for (std::size_t i = 0; i < count; ++i) {
+      x[i] = views.of(&arrays[i], names[i][0]);
+      if (outs != nullptr) out[i] = views.of(&outs[i], names[i][1]);
     }
-    const auto count = static_cast<std::size_t>(a.count);
-    request.is_in_place = a.out == nullptr;
+    request.is_in_place = outs == nullptr;
     request.arrays = {x, count};
     request.outs = {out, request.is_in_place ? 0 : count};
-    request.seq_axis = a.seq_axis;
-    request.is_inverse = a.inverse == 1;
-    views.fill(request, a.rows, a.num_threads);
+    request.seq_axis = seq_axis;
+    request.is_inverse = inverse == 1;
+    views.fill(request, rows, num_threads);
   }
   RotateCall(const RotateCall&) = delete;
 
@@ -203,7 +196,7 @@ fastpe_status fastpe_tables(const fastpe_rotary* rotary, int32_t form, const fas
 fastpe_status fastpe_rotate(const fastpe_rotary* rotary, const fastpe_array* x, const fastpe_array* out, int32_t count,
                             int32_t seq_axis, const fastpe_rows* rows, int32_t inverse, int32_t num_threads) {
   return status_of([&] {
-    const RotateCall call({x, out, count, seq_axis, rows, inverse, num_threads});
+    const RotateCall call(x, out, count, seq_axis, rows, inverse, num_threads);
     CFrontEnd front_end;
     rotate(required(rotary, "rotary").embedding, call.request, front_end);
   });
@@ -213,7 +206,7 @@ fastpe_status fastpe_shift(const fastpe_rotary* rotary, const fastpe_array* x, c
                            int32_t seq_axis, const fastpe_const_array* by, const fastpe_rows* rows,
                            int32_t num_threads) {
   return status_of([&] {
-    RotateCall call({x, out, count, seq_axis, rows, 0, num_threads});
+    RotateCall call(x, out, count, seq_axis, rows, 0, num_threads);
     RotateRequest& request = call.request;
     if (request.offset) refuse_value("offset", {"was given"}, {"0: `by` says how far keys move"});
     for (const ArrayView* const each : {&request.offsets, &request.positions, &request.cu_seqlens}) {
@@ -230,7 +223,7 @@ fastpe_status fastpe_rotate_by_tables(const fastpe_const_array* cos, const fastp
                                       int64_t head_dim, const fastpe_array* x, const fastpe_array* out, int32_t count,
                                       int32_t seq_axis, const fastpe_rows* rows, int32_t inverse, int32_t num_threads) {
   return status_of([&] {
-    RotateCall call({x, out, count, seq_axis, rows, inverse, num_threads});
+    RotateCall call(x, out, count, seq_axis, rows, inverse, num_threads);
     if (head_dim < 0) refuse_value("head_dim", {"is ", head_dim}, {"1 or more, or 0 for as many as the tables rotate"});
     CFrontEnd front_end;
     rotate_by_tables({call.views.of(&required(cos, "cos"), "cos"), call.views.of(&required(sin, "sin"), "sin"),

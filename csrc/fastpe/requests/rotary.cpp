@@ -75,7 +75,7 @@ Shape shape_of_row(const TableForm& form, std::int64_t pairs) {
 
 ExpectedHeads expected_heads(const RotaryEmbedding& embedding) {
   return {2 * embedding.pairs(), embedding.coordinates.count, "make the embedding with a smaller rotary_dim",
-          "make the embedding with ", embedding.heads.head_dim};
+          "make the embedding with ", embedding.head_dim};
 }
 
 // Rotates the arrays in place or into others. What is written shares no memory with what is read, `tables` included.
@@ -113,15 +113,15 @@ void rotate_by(const Source& source, const Pairing& pairing, Extent extent, Plac
 }  // namespace
 
 RotaryEmbedding::RotaryEmbedding(const WantedFrequencies& frequencies, double attention_factor,
-                                 FrequencyCoordinates coordinates_of, const Heads& heads_,
-                                 std::optional<std::int64_t> max_len)
-    : Encoding(spec_of(frequencies, attention_factor), max_len), coordinates(std::move(coordinates_of)), heads(heads_) {
-  const bool interleaved = heads.interleaved;
+                                 FrequencyCoordinates coordinates_of, std::int64_t head_dim_, bool interleaved,
+                                 bool conjugate, std::optional<std::int64_t> max_len)
+    : Encoding(spec_of(frequencies, attention_factor), max_len),
+      coordinates(std::move(coordinates_of)),
+      head_dim(head_dim_) {
   const std::vector<Range> all{{0, pairs()}}, turning = turning_pairs(encoder);
-  pairings_ = {{{pairs(), interleaved, false, all},
-                {pairs(), interleaved, true, all},
-                {pairs(), interleaved, false, turning},
-                {pairs(), interleaved, true, turning}}};
+  for (std::size_t i = 0; i < pairings_.size(); ++i) {
+    pairings_[i] = {pairs(), interleaved, (i % 2 == 1) != conjugate, i < 2 ? all : turning};
+  }
 }
 
 const Encoding& RotaryEmbedding::encoding_with(double row_factor) const {

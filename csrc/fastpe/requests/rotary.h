@@ -15,21 +15,16 @@ namespace fastpe {
 
 // Sinusoids whose rows are cosines, then sines, times a factor; and the pairs that they rotate.
 struct RotaryEmbedding : Encoding {
-  // What does not change the rows.
-  struct Heads {
-    std::int64_t head_dim = 0;  // columns of a head; 0: not known
-    bool interleaved = false;
-    bool conjugate = false;  // rotated by the negative angles
-  };
+  // `conjugate`: arrays are rotated by the negative angles.
   RotaryEmbedding(const WantedFrequencies& frequencies, double attention_factor, FrequencyCoordinates coordinates_of,
-                  const Heads& heads_, std::optional<std::int64_t> max_len);
+                  std::int64_t head_dim_, bool interleaved, bool conjugate, std::optional<std::int64_t> max_len);
 
   std::int64_t pairs() const { return encoder.frequency_count(); }
   // The factor of the rows by which arrays are rotated, or rotated back. A ValueError where it is not finite.
   double row_factor(bool inverse) const;
   // What rows of this factor rotate, or rotate back. Pairs of frequency 0 keep their bits where the factor is 1.
   const Pairing& pairing(double row_factor, bool is_inverse) const {
-    return pairings_[(row_factor == 1.0 ? 2 : 0) + (is_inverse != heads.conjugate ? 1 : 0)];
+    return pairings_[(row_factor == 1.0 ? 2 : 0) + (is_inverse ? 1 : 0)];
   }
   // Yields rows of this factor: the embedding's own, 1, or the inverse. Only rows of the own one are kept.
   Sinusoids source(double row_factor) const {
@@ -37,12 +32,12 @@ struct RotaryEmbedding : Encoding {
   }
 
   const FrequencyCoordinates coordinates;
-  const Heads heads;
+  const std::int64_t head_dim;  // columns of a head; 0: not known
 
  private:
   const Encoding& encoding_with(double row_factor) const;
 
-  std::array<Pairing, 4> pairings_;  // all pairs, then those that turn; each also by the negative angles
+  std::array<Pairing, 4> pairings_;  // all pairs, then those that turn; each also to rotate back
   Lazy<std::unique_ptr<Encoding>> with_factor_one_, with_inverse_factor_;
 };
 
