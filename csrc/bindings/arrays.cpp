@@ -24,7 +24,6 @@ using Numpy = pybind11::detail::npy_api;
 Numpy api;
 PyTypeObject *scalar_type = nullptr, *bool_type = nullptr;
 
-constexpr int type_float16 = 23;  // NumPy's NPY_HALF; the others stand in pybind11's table
 constexpr int first_registered_type = 256;
 
 // ml_dtypes registers its types at run time. Recognised by name, so that nothing need be imported.
@@ -68,21 +67,23 @@ Object numpy_attribute(const char* name) {
   return not_null(PyObject_GetAttrString(not_null(PyImport_ImportModule("numpy")).ptr(), name));
 }
 
-// NumPy's numbers, in the order of DType.
+Object dtype_made_of(PyObject* object) {
+  return not_null(PyObject_CallFunctionObjArgs(numpy_attribute("dtype").ptr(), object, nullptr));
+}
+
+// NumPy's numbers, in the order of DType. Loaded with the module.
 constexpr int none = -1;
-constexpr int numpy_numbers[] = {
-    Numpy::NPY_FLOAT_, Numpy::NPY_DOUBLE_, type_float16,        none,
-    Numpy::NPY_INT8_,  Numpy::NPY_INT16_,  Numpy::NPY_INT32_,   Numpy::NPY_INT64_,
-    Numpy::NPY_UINT8_, Numpy::NPY_UINT16_, Numpy::NPY_UINT32_,  Numpy::NPY_UINT64_,
-    Numpy::NPY_BOOL_,  Numpy::NPY_CFLOAT_, Numpy::NPY_CDOUBLE_,
-};
-static_assert(std::size(numpy_numbers) == std::size(dtype_facts));
+int numpy_numbers[std::size(dtype_facts)];
+
+// Of C's types of one size, such as long and long long, one number is left.
+int numpy_number_of(PyObject* dtype) {
+  const int number = facts_of(dtype).type_num;
+  return 0 <= number && number <= Numpy::NPY_VOID_ ? pybind11::detail::normalized_dtype_num[number] : number;
+}
 
 // Empty for those that no argument has.
 std::optional<DType> known_dtype_of(PyObject* dtype) {
-  int number = facts_of(dtype).type_num;
-  // Of C's types of one size, such as long and long long, one number is left.
-  if (0 <= number && number <= Numpy::NPY_VOID_) number = pybind11::detail::normalized_dtype_num[number];
+  const int number = numpy_number_of(dtype);
   for (std::size_t i = 0; i < std::size(numpy_numbers); ++i) {
     if (numpy_numbers[i] == number) return static_cast<DType>(i);
   }
@@ -98,17 +99,15 @@ Object numpy_dtype(DType dtype) {
   return not_null(api.PyArray_DescrFromType_(number));
 }
 
-// Imports what has bfloat16, unless that was tried before.
+// Imports what has bfloat16, if it is there.
 void look_for_bfloat16() {
-  if (type_bfloat16.load() != none || is_bfloat16_looked_for.exchange(true)) return;
+  if (type_bfloat16.load() != none) return;
   const Object package = py::reinterpret_steal<Object>(PyImport_ImportModule("ml_dtypes"));
   if (!package) {
     if (PyErr_ExceptionMatches(PyExc_ImportError) == 0) throw py::error_already_set();
     return PyErr_Clear();
   }
-  is_bfloat16(not_null(PyObject_CallFunction(numpy_attribute("dtype").ptr(), "O",
-                                             not_null(PyObject_GetAttrString(package.ptr(), "bfloat16")).ptr()))
-                  .ptr());
+  is_bfloat16(dtype_made_of(not_null(PyObject_GetAttrString(package.ptr(), "bfloat16")).ptr()).ptr());
 }
 
 // numpy.asarray(object, dtype), with requirements: never a subclass, whose methods are a caller's code.
@@ -121,13 +120,14 @@ Object cast(PyObject* array, DType dtype) { return converted(array, Numpy::NPY_A
 
 // An array over a tensor's memory, which it keeps. It is writable if it is to be written.
 Object array_by_dlpack(PyObject* object, const char* name, bool is_written) {
-  Tensor tensor = tensor_behind(object, name, is_written);
-  if (tensor.dtype == DType::bfloat16) look_for_bfloat16();
-  const bool has_dtype = tensor.dtype != DType::bfloat16 || type_bfloat16.load() != none;
-  Object dtype = has_dtype ? numpy_dtype(tensor.dtype) : shared(bits_of_bfloat16);
+  Tensor tensor(object, name, is_written);
+  const ArrayView& view = tensor.view;
+  if (view.dtype == DType::bfloat16 && !is_bfloat16_looked_for.exchange(true)) look_for_bfloat16();
+  const bool has_dtype = view.dtype != DType::bfloat16 || type_bfloat16.load() != none;
+  Object dtype = has_dtype ? numpy_dtype(view.dtype) : shared(bits_of_bfloat16);
   // NumPy takes memory of its own where there is no address.
-  void* const data = tensor.data != nullptr ? static_cast<void*>(tensor.data) : &api;
-  Object array = not_null(api.PyArray_NewFromDescr_(ndarray_type, dtype.release().ptr(), tensor.axes, tensor.shape,
+  void* const data = view.data != nullptr ? static_cast<void*>(view.data) : &api;
+  Object array = not_null(api.PyArray_NewFromDescr_(ndarray_type, dtype.release().ptr(), view.axes, tensor.shape,
                                                     tensor.strides_bytes, data,
                                                     is_written ? Numpy::NPY_ARRAY_WRITEABLE_ : 0, nullptr));
   if (api.PyArray_SetBaseObject_(array.ptr(), tensor.owner.release().ptr()) != 0) throw py::error_already_set();
@@ -139,29 +139,6 @@ bool is_masked_array(PyObject* array) {
   return py::isinstance(array, type);
 }
 
-// Whether Python's error of this moment is about an object, and not about the process.
-bool is_error_of_object() {
-  return PyErr_ExceptionMatches(PyExc_Exception) != 0 && PyErr_ExceptionMatches(PyExc_MemoryError) == 0;
-}
-
-// A ValueError for Python's integers of more than 64 bits, which make an array of objects.
-void refuse_long_integers(PyObject* array, const char* name) {
-  const Object elements = not_null(PyObject_GetAttrString(array, "flat"));
-  for (Py_ssize_t index = 0;; ++index) {
-    const Object element = py::reinterpret_steal<Object>(PyIter_Next(elements.ptr()));
-    if (!element) break;
-    const auto value = PyLong_Check(element.ptr()) ? integer_argument(element.ptr()) : std::nullopt;
-    if (!value || (*value != INT64_MAX && *value != INT64_MIN)) continue;
-    std::string place;
-    for (int axis = axes_of(array) - 1; axis >= 0; --axis) {
-      place = joined({index % parts_of(array).dimensions[axis], place.empty() ? "" : ", ", place});
-      index /= parts_of(array).dimensions[axis];
-    }
-    refuse_value(name, {"[", place, "] is ", repr_of(element.ptr())}, {position_limit}, {why_limited});
-  }
-  if (PyErr_Occurred() != nullptr) throw py::error_already_set();
-}
-
 }  // namespace
 
 void load_numpy() {
@@ -169,7 +146,12 @@ void load_numpy() {
   ndarray_type = api.PyArray_Type_;
   scalar_type = reinterpret_cast<PyTypeObject*>(numpy_attribute("generic").release().ptr());
   bool_type = reinterpret_cast<PyTypeObject*>(numpy_attribute("bool_").release().ptr());
-  bits_of_bfloat16 = not_null(PyObject_CallFunction(numpy_attribute("dtype").ptr(), "s", "V2")).release().ptr();
+  const auto named = [](const char* name) { return dtype_made_of(not_null(PyUnicode_FromString(name)).ptr()); };
+  bits_of_bfloat16 = named("V2").release().ptr();
+  for (std::size_t i = 0; i < std::size(dtype_facts); ++i) {
+    const bool is_numpys = i != static_cast<std::size_t>(DType::bfloat16);
+    numpy_numbers[i] = is_numpys ? numpy_number_of(named(dtype_facts[i].name).ptr()) : none;
+  }
 }
 
 bool is_numpy_scalar(PyObject* object) { return PyObject_TypeCheck(object, scalar_type) != 0; }
@@ -185,19 +167,9 @@ Object array_behind(PyObject* object, const char* name) {
   }
   if (has_attribute(object, "__dlpack__")) return array_by_dlpack(object, name, true);
   if (PyObject_CheckBuffer(object) != 0 || has_attribute(object, "__array_interface__")) return converted(object);
-  const bool is_sequence = PyList_Check(object) != 0 || PyTuple_Check(object) != 0;
-  const Object first = is_sequence ? not_null(PySequence_GetSlice(object, 0, 1)) : Object();
-  const bool holds_arrays =
-      first && PySequence_Size(first.ptr()) == 1 && is_array(not_null(PySequence_GetItem(first.ptr(), 0)).ptr());
-  std::string remedy;
-  if (holds_arrays) {
-    remedy = std::string_view(name) == "x"
-                 ? "pass the arrays themselves: rotate_(q, k) takes several, and add_ takes one"
-                 : "pass one of its arrays";
-  } else if (is_sequence || PyNumber_Check(object) != 0 || has_attribute(object, "__array__")) {
-    remedy = joined({"convert it first: ", in_code(name), " = np.asarray(", in_code(name), ", np.float32)"});
-  }
-  refuse_type(name, {object == Py_None ? "is None" : "is " + a_type(object)}, {"an array"}, {remedy});
+  const bool is_list = PyList_Check(object) != 0 || PyTuple_Check(object) != 0;
+  refuse_type(name, {object == Py_None ? "is None" : "is " + a_type(object)}, {"an array"},
+              {is_list ? "convert it by np.asarray, or give several arrays one by one, as in rotate_(q, k)" : ""});
 }
 
 Object array_to_read(PyObject* object, const char* name) {
@@ -229,7 +201,7 @@ Object bools_from(PyObject* object, const char* name) {
   Object array = array_to_read(object, name);
   const char kind = facts_of(parts_of(array.ptr()).descr).kind;
   if (kind != 'i' && kind != 'u') return array;
-  array = numbers_from(array.ptr(), name, Numbers::integers, Gaps::removed);
+  array = numbers_from(array.ptr(), name, Numbers::integers);
   require_zeros_and_ones(view_of(array.ptr(), name));
   return cast(array.ptr(), DType::boolean);
 }
@@ -244,7 +216,6 @@ Object numbers_from(PyObject* object, const char* name, Numbers numbers, Gaps ga
     array = cast(array.ptr(), DType::int64);
   }
   const auto& dtype = facts_of(parts_of(array.ptr()).descr);
-  if (dtype.kind == 'O') refuse_long_integers(array.ptr(), name);
   if ((dtype.kind == 'i' || dtype.kind == 'u' || dtype.kind == 'f') && !has_native_order(parts_of(array.ptr()).descr)) {
     array = converted(array.ptr(), 0, not_null(api.PyArray_DescrFromType_(dtype.type_num)));
   }
@@ -256,23 +227,15 @@ Object numbers_from(PyObject* object, const char* name, Numbers numbers, Gaps ga
 
 std::optional<DType> dtype_argument(PyObject* object) {
   if (!is_given(object)) return std::nullopt;
-  // NumPy knows the name only once ml_dtypes was imported.
   if (PyUnicode_Check(object) && PyUnicode_CompareWithASCIIString(object, "bfloat16") == 0) {
-    if (!py::reinterpret_steal<Object>(PyImport_ImportModule("ml_dtypes"))) {
-      if (PyErr_ExceptionMatches(PyExc_ImportError) == 0) throw py::error_already_set();
-      PyErr_Clear();
-      return DType::bfloat16;  // that of a tensor; where a new array would be made, it is refused
-    }
+    look_for_bfloat16();
+    return DType::bfloat16;  // without it, that of a tensor; where a new array would be made, it is refused
   }
   PyObject* converted = nullptr;
   if (api.PyArray_DescrConverter_(object, &converted) == 0) {
     if (PyErr_ExceptionMatches(PyExc_TypeError) == 0) throw py::error_already_set();
     PyErr_Clear();
-    const std::string text = repr_of(object);  // such as torch.float16
-    const std::string word = text.substr(text.rfind('.') + 1);
-    const bool is_known = std::any_of(std::begin(dtype_facts), std::begin(dtype_facts) + written_dtype_count,
-                                      [&](const DTypeFacts& facts) { return word == facts.name; });
-    refuse_type("dtype", {"is ", text}, {written_dtypes}, {is_known ? joined({"pass '", word, "'"}) : ""});
+    refuse_type("dtype", {"is ", repr_of(object)}, {written_dtypes}, {"pass one of these names, or a dtype of NumPy"});
   }
   const Object dtype = py::reinterpret_steal<Object>(converted);
   const std::optional<DType> known = known_dtype_of(converted);
@@ -285,13 +248,10 @@ ArrayView view_of(PyObject* array, const char* name) {
   const pybind11::detail::PyArray_Proxy& parts = parts_of(array);
   const std::optional<DType> dtype = known_dtype_of(parts.descr);
   if (!dtype) {
-    const char kind = facts_of(parts.descr).kind;
-    refuse_type(name, {"has dtype ", str_of(parts.descr), ", which fastpe does not read"}, {},
-                {kind == 'V' && str_of(parts.descr) == "|V2"
-                     ? joined({"pass ", in_code(name), ".view(ml_dtypes.bfloat16) if it has the bits of bfloat16"})
-                 : kind == 'f'                         ? "convert it to float64 first"
-                 : std::strchr("OSU", kind) != nullptr ? "convert it to float64 first, if all are numbers"
-                                                       : ""});
+    const std::string text = str_of(parts.descr);
+    refuse_type(name, {"has dtype ", text, ", which fastpe does not read"}, {},
+                {text == "|V2" ? joined({"pass ", in_code(name), ".view(ml_dtypes.bfloat16) if it has those bits"})
+                               : "convert it to float64 first, if all are numbers"});
   }
   ArrayView view;
   view.data = parts.data;
@@ -314,9 +274,7 @@ Object new_array(DType dtype, const Shape& shape) {
 }
 
 Object new_array(const double* values, std::int64_t count) {
-  Shape shape;
-  shape.add_axis(count);
-  Object array = new_array(DType::float64, shape);
+  Object array = new_array(DType::float64, {count});
   if (count > 0) std::memcpy(parts_of(array.ptr()).data, values, static_cast<std::size_t>(count) * sizeof *values);
   return array;
 }

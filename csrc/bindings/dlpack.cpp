@@ -51,15 +51,6 @@ struct DLManagedTensorVersioned {
 constexpr std::uint64_t flag_read_only = 1, flag_is_copied = 2;
 constexpr std::int32_t reached_devices[] = {1, 3, 11, 13};  // the host's memory, pinned by CUDA or ROCm, and managed
 
-constexpr std::uint8_t code_int = 0, code_uint = 1, code_float = 2, code_bfloat = 4, code_complex = 5, code_bool = 6;
-constexpr DLDataType types[] = {
-    // in the order of DType
-    {code_float, 32, 1}, {code_float, 64, 1}, {code_float, 16, 1}, {code_bfloat, 16, 1},  {code_int, 8, 1},
-    {code_int, 16, 1},   {code_int, 32, 1},   {code_int, 64, 1},   {code_uint, 8, 1},     {code_uint, 16, 1},
-    {code_uint, 32, 1},  {code_uint, 64, 1},  {code_bool, 8, 1},   {code_complex, 64, 1}, {code_complex, 128, 1},
-};
-static_assert(std::size(types) == std::size(dtype_facts));
-
 // ----
 
 // torch exports what lies in memory, of which such a tensor is the negative.
@@ -72,14 +63,8 @@ void require_no_negative_bit(PyObject* object, const char* name) {
 
 // For what a library says of an object of its own.
 [[noreturn]] void refuse_export(PyObject* object, const char* name) {
-  if (PyErr_ExceptionMatches(PyExc_Exception) == 0 || PyErr_ExceptionMatches(PyExc_MemoryError) != 0) {
-    throw py::error_already_set();
-  }
-  const std::string said = taken_error();
-  const Object requires_grad =
-      has_attribute(object, "requires_grad") ? not_null(PyObject_GetAttrString(object, "requires_grad")) : Object();
-  refuse_type(name, {"is ", a_type(object), " that gives no memory (", said, ")"}, {"an array"},
-              {requires_grad.ptr() == Py_True ? joined({"pass ", in_code(name), ".detach()"}) : ""});
+  if (!is_error_of_object()) throw py::error_already_set();
+  refuse_type(name, {"is ", a_type(object), " that gives no memory (", taken_error(), ")"}, {"an array"});
 }
 
 Object capsule_of(PyObject* object, const char* name) {
@@ -114,8 +99,10 @@ const Managed& taken(const Object& capsule, const char* name, const char* used_n
 }
 
 DType dtype_of(const DLDataType& type, const char* name) {
-  for (std::size_t i = 0; i < std::size(types); ++i) {
-    if (type.code == types[i].code && type.bits == types[i].bits && type.lanes == 1) return static_cast<DType>(i);
+  for (std::size_t i = 0; i < std::size(dtype_facts); ++i) {
+    const DTypeFacts& facts = dtype_facts[i];
+    const bool is_it = type.code == facts.dlpack_code && type.bits == 8 * facts.element_bytes && type.lanes == 1;
+    if (is_it) return static_cast<DType>(i);
   }
   refuse_type(name,
               {"has numbers of DLPack's type ", static_cast<int>(type.code), " of ", static_cast<int>(type.bits),
@@ -130,39 +117,20 @@ void fill_in(Tensor& tensor, const DLTensor& given, const char* name) {
     refuse_type(name, {"is on the DLPack device (", given.device.device_type, ", ", given.device.device_id, ")"},
                 {"memory of the CPU, device 1"}, {"copy it there first"});
   }
-  tensor.dtype = dtype_of(given.dtype, name);
   if (given.ndim < 0 || given.ndim > Tensor::most_axes) {
     refuse_value(name, {"has ", given.ndim, " axes"}, {"at most ", Tensor::most_axes});
   }
-  tensor.axes = given.ndim;
-  const std::int64_t bytes = element_bytes(tensor.dtype);
-  std::int64_t contiguous = bytes;
-  const bool is_empty = std::find(given.shape, given.shape + given.ndim, 0) != given.shape + given.ndim;
-  for (int axis = tensor.axes - 1; axis >= 0; --axis) {
-    const std::int64_t length = given.shape[axis];
-    if (length < 0) refuse_value(name, {"has an axis of length ", length}, {"0 or more"});
-    if (length > PTRDIFF_MAX / contiguous) refuse_value(name, {"has more bytes than can be counted"}, {"fewer"});
-    std::int64_t stride_bytes = contiguous;
-    if (given.strides != nullptr && length > 1 && !is_empty) {  // others may be any numbers
-      const std::int64_t most = PTRDIFF_MAX / bytes, stride = given.strides[axis];
-      if (stride > most || stride < -most) refuse_value(name, {"has the stride ", stride}, {"at most ", most});
-      stride_bytes = stride * bytes;
-    }
-    tensor.shape[axis] = static_cast<Py_ssize_t>(length);
-    tensor.strides_bytes[axis] = static_cast<Py_ssize_t>(stride_bytes);
-    contiguous *= std::max<std::int64_t>(length, 1);
-  }
-  if (given.data == nullptr && !is_empty) refuse_value(name, {"has no data"}, {"a pointer to its elements"});
-  tensor.data = static_cast<char*>(given.data);
-  if (tensor.data != nullptr) tensor.data += given.byte_offset;
+  const DType dtype = dtype_of(given.dtype, name);
+  char* const data = given.data == nullptr ? nullptr : static_cast<char*>(given.data) + given.byte_offset;
+  tensor.view = described_view({data, dtype, given.ndim, given.shape, given.strides, element_bytes(dtype)}, name,
+                               tensor.shape, tensor.strides_bytes);
 }
 
 }  // namespace
 
-Tensor tensor_behind(PyObject* object, const char* name, bool is_written) {
+Tensor::Tensor(PyObject* object, const char* name, bool is_written) {
   require_no_negative_bit(object, name);
   const Object capsule = capsule_of(object, name);
-  Tensor tensor;
   bool is_read_only = false, is_copied = false;
   if (PyCapsule_IsValid(capsule.ptr(), "dltensor_versioned")) {
     const DLPackVersion version =
@@ -172,12 +140,12 @@ Tensor tensor_behind(PyObject* object, const char* name, bool is_written) {
                   {"DLPack 1 or before"});
     }
     const auto& managed =
-        taken<DLManagedTensorVersioned>(capsule, "dltensor_versioned", "used_dltensor_versioned", tensor.owner);
+        taken<DLManagedTensorVersioned>(capsule, "dltensor_versioned", "used_dltensor_versioned", owner);
     is_read_only = (managed.flags & flag_read_only) != 0;
     is_copied = (managed.flags & flag_is_copied) != 0;
-    fill_in(tensor, managed.dl_tensor, name);
+    fill_in(*this, managed.dl_tensor, name);
   } else if (PyCapsule_IsValid(capsule.ptr(), "dltensor")) {
-    fill_in(tensor, taken<DLManagedTensor>(capsule, "dltensor", "used_dltensor", tensor.owner).dl_tensor, name);
+    fill_in(*this, taken<DLManagedTensor>(capsule, "dltensor", "used_dltensor", owner).dl_tensor, name);
     // It has no flag, and may be of an immutable array, as all of Arrow's are: JAX's have the buffer protocol.
     is_read_only = PyObject_CheckBuffer(object) != 0 || has_attribute(object, "__arrow_c_array__");
   } else {
@@ -189,7 +157,6 @@ Tensor tensor_behind(PyObject* object, const char* name, bool is_written) {
         {"memory that may be written"},
         {has_attribute(object, "__array__") ? joined({"pass np.array(", in_code(name), ") and keep that array"}) : ""});
   }
-  return tensor;
 }
 
 }  // namespace fastpe::bindings

@@ -61,6 +61,10 @@ void set_error() {
   }
 }
 
+bool is_error_of_object() {
+  return PyErr_ExceptionMatches(PyExc_Exception) != 0 && PyErr_ExceptionMatches(PyExc_MemoryError) == 0;
+}
+
 std::string taken_error() {
   PyObject *type = nullptr, *value = nullptr, *traceback = nullptr;
   PyErr_Fetch(&type, &value, &traceback);
@@ -76,13 +80,9 @@ std::string repr_of(PyObject* object) {
     const std::string repr = utf8_of(not_null(text).ptr());
     return repr.find('\n') == std::string::npos ? repr : a_type(object);
   }
-  // Python writes no integers of more than 4300 digits.
-  const bool is_int = PyLong_CheckExact(object);
-  const bool may_hold_some = is_int || PyTuple_CheckExact(object) || PyList_CheckExact(object);
-  if (!may_hold_some || PyErr_ExceptionMatches(PyExc_ValueError) == 0) throw py::error_already_set();
-  PyErr_Clear();
-  if (!is_int) return joined({a_type(object), " of ", PySequence_Fast_GET_SIZE(object)});
-  return "an int of " + repr_of(not_null(PyObject_CallMethod(object, "bit_length", nullptr)).ptr()) + " bits";
+  if (PyErr_ExceptionMatches(PyExc_ValueError) == 0) throw py::error_already_set();
+  PyErr_Clear();  // Python writes no integers of more than 4300 digits
+  return a_type(object);
 }
 
 std::string a_type(PyObject* object) {

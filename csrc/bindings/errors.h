@@ -15,12 +15,14 @@ void register_errors();
 // Sets Python's error of the exception that is being handled, as pybind11 does for its own functions.
 void set_error();
 
+// Whether Python's error of this moment is about an object, and not about the process.
+bool is_error_of_object();
 // What Python's error of this moment says, which is put away.
 std::string taken_error();
 
 // For messages.
 std::string str_of(PyObject* object);
-// In one line; of an int that Python writes no digits of, its bits.
+// In one line, or else its type, such as of an int that Python writes no digits of.
 std::string repr_of(PyObject* object);
 std::string a_type(PyObject* object);  // as "an int"
 

@@ -16,6 +16,13 @@ std::int64_t saturated(PyObject* integer) {
   return value;
 }
 
+std::int64_t integer_within(PyObject* object, const char* name, std::int64_t least, std::int64_t most,
+                            const char* expected) {
+  const std::optional<std::int64_t> value = integer_argument(object);
+  if (value && least <= *value && *value <= most) return *value;
+  refuse(value ? ErrorKind::value : ErrorKind::type, name, {"is ", repr_of(object)}, {expected}, {});
+}
+
 }  // namespace
 
 std::optional<std::int64_t> integer_argument(PyObject* object) {
@@ -42,13 +49,10 @@ std::optional<std::int64_t> position_count(PyObject* object) {
   const bool is_int = PyLong_Check(object) != 0 && PyBool_Check(object) == 0;
   const std::optional<std::int64_t> count = integer_argument(object);
   if (!is_int || !count) {
-    const bool is_number = count.has_value() || PyFloat_Check(object) != 0;
-    if (!is_number && !PyBool_Check(object) && object != Py_None && !is_numpy_scalar(object)) return std::nullopt;
-    const std::string text = repr_of(object);
-    refuse_type("positions", {"is ", text}, {"an int, the number of positions, or an array of positions"},
-                {count       ? joined({"pass [", str_of(object), "] for this position, and int(n) for n positions"})
-                 : is_number ? joined({"pass [", str_of(object), "] for this position"})
-                             : ""});
+    const bool is_number = count.has_value() || PyFloat_Check(object) != 0 || PyBool_Check(object) != 0;
+    if (!is_number && object != Py_None && !is_numpy_scalar(object)) return std::nullopt;
+    refuse_type("positions", {"is ", repr_of(object)}, {"an int, the number of positions, or an array of positions"},
+                {"of one position p, pass [p]"});
   }
   if (*count < 0) {
     refuse_value("positions", {"is ", repr_of(object)}, {"a number of positions, 0 or more"},
@@ -83,22 +87,13 @@ bool bool_argument(PyObject* object, const char* name) {
 
 int threads_argument(PyObject* object) {
   if (!is_given(object)) return default_thread_count();
-  const std::optional<std::int64_t> value = integer_argument(object);
-  if (!value || *value < 1) {
-    refuse(value ? ErrorKind::value : ErrorKind::type, "num_threads", {"is ", repr_of(object)},
-           {"a positive int, or None for the default"}, {});
-  }
-  return static_cast<int>(std::min<std::int64_t>(*value, 1 << 16));
+  const auto threads = integer_within(object, "num_threads", 1, INT64_MAX, "a positive int, or None for the default");
+  return static_cast<int>(std::min<std::int64_t>(threads, 1 << 16));
 }
 
 std::optional<std::int64_t> seq_axis_argument(PyObject* object) {
   if (!is_given(object)) return std::nullopt;
-  const std::optional<std::int64_t> axis = integer_argument(object);
-  if (!axis || *axis < -max_axes || *axis > max_axes) {
-    refuse(axis ? ErrorKind::value : ErrorKind::type, "seq_axis", {"is ", repr_of(object)},
-           {"an int, an axis of x other than the last"}, {});
-  }
-  return axis;
+  return integer_within(object, "seq_axis", -max_axes, max_axes, "an int, an axis of x other than the last");
 }
 
 }  // namespace fastpe::bindings

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "call.h"
 
-#include <algorithm>
 #include <cassert>
 #include <cstdio>
 #include <cstring>
@@ -111,32 +110,10 @@ ArrayView Views::of(const fastpe_const_array* array, const char* name) {
   const std::optional<DType> dtype = dtype_numbered(array->dtype);
   if (!dtype) refuse_type(name, {"has the dtype ", array->dtype}, {"FASTPE_FLOAT32 or another of the header's"});
   assert(count_ < most_arrays);
-  std::ptrdiff_t *const shape = shapes_[count_], *const strides_bytes = strides_bytes_[count_];
-  ++count_;
-  const std::ptrdiff_t bytes = element_bytes(*dtype);
-  std::ptrdiff_t contiguous = bytes;
-  const bool is_contiguous = array->strides_bytes == nullptr;
-  bool is_aligned = reinterpret_cast<std::uintptr_t>(array->data) % static_cast<std::uintptr_t>(bytes) == 0;
-  for (int axis = array->ndim - 1; axis >= 0; --axis) {
-    const std::int64_t length = array->shape[axis];
-    if (length < 0) refuse_value(name, {"has an axis of length ", length}, {"0 or more"});
-    if (length > PTRDIFF_MAX / contiguous) refuse_value(name, {"has more bytes than can be counted"}, {"fewer"});
-    shape[axis] = static_cast<std::ptrdiff_t>(length);
-    strides_bytes[axis] = is_contiguous ? contiguous : static_cast<std::ptrdiff_t>(array->strides_bytes[axis]);
-    is_aligned = is_aligned && (shape[axis] <= 1 || strides_bytes[axis] % bytes == 0);
-    contiguous *= std::max<std::ptrdiff_t>(shape[axis], 1);
-  }
-  ArrayView view;
-  view.data = static_cast<char*>(const_cast<void*>(array->data));
-  view.shape = shape;
-  view.axes = array->ndim;
-  view.strides_bytes = view.is_empty() ? no_strides : strides_bytes;
-  view.name = name;
-  view.dtype = *dtype;
-  view.is_aligned = is_aligned || view.is_empty();
-  view.is_contiguous = is_contiguous;
-  if (view.data == nullptr && !view.is_empty()) refuse_value(name, {"has no data"}, {"a pointer to its elements"});
-  return view;
+  char* const data = static_cast<char*>(const_cast<void*>(array->data));
+  const int at = count_++;
+  return described_view({data, *dtype, array->ndim, array->shape, array->strides_bytes, 1}, name, shapes_[at],
+                        strides_bytes_[at]);
 }
 
 void Views::fill(Request& request, const fastpe_rows* rows, int32_t num_threads) {

@@ -31,12 +31,13 @@ constexpr int index_of(DType dtype) { return static_cast<int>(dtype); }
 struct DTypeFacts {
   const char* name;
   std::int64_t element_bytes;
-  std::int32_t c_number;  // in fastpe.h; 0: C has no arrays of it
+  std::int32_t c_number;     // in fastpe.h; 0: C has no arrays of it
+  std::uint8_t dlpack_code;  // its DLDataTypeCode
 };
 constexpr DTypeFacts dtype_facts[] = {
-    {"float32", 4, 1}, {"float64", 8, 2}, {"float16", 2, 3}, {"bfloat16", 2, 4},  {"int8", 1, 5},
-    {"int16", 2, 6},   {"int32", 4, 7},   {"int64", 8, 8},   {"uint8", 1, 9},     {"uint16", 2, 10},
-    {"uint32", 4, 11}, {"uint64", 8, 12}, {"bool", 1, 13},   {"complex64", 8, 0}, {"complex128", 16, 0},
+    {"float32", 4, 1, 2}, {"float64", 8, 2, 2}, {"float16", 2, 3, 2}, {"bfloat16", 2, 4, 4},  {"int8", 1, 5, 0},
+    {"int16", 2, 6, 0},   {"int32", 4, 7, 0},   {"int64", 8, 8, 0},   {"uint8", 1, 9, 1},     {"uint16", 2, 10, 1},
+    {"uint32", 4, 11, 1}, {"uint64", 8, 12, 1}, {"bool", 1, 13, 6},   {"complex64", 8, 0, 5}, {"complex128", 16, 0, 5},
 };
 static_assert(std::size(dtype_facts) == static_cast<std::size_t>(DType::complex128) + 1);
 constexpr const char* name_of(DType dtype) { return dtype_facts[index_of(dtype)].name; }

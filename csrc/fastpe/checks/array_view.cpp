@@ -3,8 +3,6 @@
 
 #include <new>
 
-#include "fastpe/error.h"
-
 namespace fastpe {
 namespace {
 
@@ -32,6 +30,40 @@ TableView table_along(const ArrayView& array, int row_axis) {
 }
 
 }  // namespace
+
+ArrayView described_view(const ArrayDescription& given, const char* name, std::ptrdiff_t* shape,
+                         std::ptrdiff_t* strides_bytes) {
+  const std::int64_t bytes = element_bytes(given.dtype), most = PTRDIFF_MAX / given.stride_unit_bytes;
+  const bool is_empty = std::find(given.shape, given.shape + given.axes, 0) != given.shape + given.axes;
+  ArrayView view;
+  view.is_contiguous = true;
+  view.is_aligned = is_empty || reinterpret_cast<std::uintptr_t>(given.data) % static_cast<std::uintptr_t>(bytes) == 0;
+  std::int64_t contiguous = bytes;
+  for (int axis = given.axes - 1; axis >= 0; --axis) {
+    const std::int64_t length = given.shape[axis];
+    if (length < 0) refuse_value(name, {"has an axis of length ", length}, {"0 or more"});
+    if (length > PTRDIFF_MAX / contiguous) refuse_value(name, {"has more bytes than can be counted"}, {"fewer"});
+    std::int64_t stride_bytes = contiguous;
+    if (given.strides != nullptr && length > 1 && !is_empty) {
+      const std::int64_t stride = given.strides[axis];
+      if (stride > most || stride < -most) refuse_value(name, {"has the stride ", stride}, {"at most ", most});
+      stride_bytes = stride * given.stride_unit_bytes;
+    }
+    shape[axis] = static_cast<std::ptrdiff_t>(length);
+    strides_bytes[axis] = static_cast<std::ptrdiff_t>(stride_bytes);
+    view.is_contiguous = view.is_contiguous && stride_bytes == contiguous;
+    view.is_aligned = view.is_aligned && stride_bytes % bytes == 0;
+    contiguous *= std::max<std::int64_t>(length, 1);
+  }
+  if (given.data == nullptr && !is_empty) refuse_value(name, {"has no data"}, {"a pointer to its elements"});
+  view.data = given.data;
+  view.shape = shape;
+  view.axes = given.axes;
+  view.strides_bytes = is_empty ? no_strides : strides_bytes;
+  view.name = name;
+  view.dtype = given.dtype;
+  return view;
+}
 
 ArrayView contiguous_view(char* data, const char* name, DType dtype, const std::ptrdiff_t* shape, int axes,
                           std::ptrdiff_t* strides_bytes) {
@@ -75,10 +107,7 @@ std::string shape_text(const ArrayView& array) { return shape_text(Shape(array))
 
 std::string conversion(const ArrayView& array, const char* dtype) {
   const TextPart name = in_code(array.name);
-  if (is_complex(array.dtype)) {
-    return joined({"pass ", name, ".real, or ", name, ".view(np.",
-                   array.dtype == DType::complex64 ? "float32" : "float64", ") with both parts as neighbours"});
-  }
+  if (is_complex(array.dtype)) return joined({"pass ", name, ".real, or its parts as columns"});
   if (array.dtype == DType::uint16 || array.dtype == DType::int16) {
     return joined({"pass ", name, ".view(ml_dtypes.bfloat16) if it has the bits of bfloat16"});
   }
@@ -144,19 +173,32 @@ void require_disjoint(const ArrayView& a, const ArrayView& b, const char* unless
                {"arrays apart from each other", unless}, {"pass a copy of one"});
 }
 
+void refuse_shape(const ArrayView& array, Text expected, Text remedy) {
+  refuse_value(array.name, {"has shape ", shape_text(array)}, expected, remedy);
+}
+
+void require_axes(const ArrayView& array, int most) {
+  if (array.axes > most) refuse_value(array.name, {"has ", array.axes, " axes"}, {"at most ", most});
+}
+
+Axes axes_of(const ArrayView& array) {
+  require_axes(array, max_item_axes);
+  Axes axes;
+  for (int axis = 0; axis < array.axes; ++axis) axes.add(array.shape[axis], array.stride_bytes(axis));
+  return axes;
+}
+
 void require_shape(const ArrayView& array, const Shape& shape) {
   if (array.axes == shape.axes() && std::equal(shape.begin(), shape.end(), array.shape)) return;
-  refuse_value(array.name, {"has shape ", shape_text(array)}, {"exactly ", shape_text(shape)});
+  refuse_shape(array, {"exactly ", shape_text(shape)});
 }
 
 int seq_axis_of(const ArrayView& array, const std::optional<std::int64_t>& seq_axis, const char* last_axis) {
   if (array.axes < 2) {
-    refuse_value(array.name, {"has shape ", shape_text(array)},
-                 {"at least two axes, [L, ", last_axis, "] or [B, .., L, ", last_axis, "]"},
-                 {"pass ", in_code(array.name), array.axes == 0 ? "[None, None]" : "[None]"});
+    refuse_shape(array, {"at least two axes, [L, ", last_axis, "] or [B, .., L, ", last_axis, "]"},
+                 {"give a row an axis more, as ", in_code(array.name), "[None] has"});
   }
-  if (array.axes - 2 > max_item_axes)
-    refuse_value(array.name, {"has ", array.axes, " axes"}, {"at most ", max_item_axes + 2});
+  require_axes(array, max_item_axes + 2);
   if (!seq_axis) return array.axes - 2;
   const std::int64_t axis = *seq_axis < 0 ? *seq_axis + array.axes : *seq_axis;
   if (axis < 0 || axis >= array.axes - 1) {
@@ -199,7 +241,7 @@ Rows writable_rows_of_values(const ArrayView& array, DType dtype, int axes) {
 
 TableView table_of(const ArrayView& array) {
   if (array.axes == 2) return table_along(array, 0);
-  refuse_value(array.name, {"has shape ", shape_text(array)}, {"two axes, [rows, columns]"});
+  refuse_shape(array, {"two axes, [rows, columns]"});
 }
 
 ConstRows batched_table_of(const ArrayView& array) {
@@ -212,8 +254,7 @@ TableView position_table_of(const ArrayView& array, const ArrayView& like) {
   require_same_dtype(array, like);
   const bool is_second = array.axes == 3 && array.shape[0] == 1;
   if (array.axes != 2 && !is_second && !(array.axes == 3 && array.shape[1] == 1)) {
-    refuse_value(array.name, {"has shape ", shape_text(array)},
-                 {"two axes, [rows, columns], and at most one of length 1 before or between them"});
+    refuse_shape(array, {"two axes, [rows, columns], and at most one of length 1 before or between them"});
   }
   const TableView table = table_along(array, is_second ? 1 : 0);
   if (array.last() != like.last()) {

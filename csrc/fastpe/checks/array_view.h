@@ -7,10 +7,12 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <initializer_list>
 #include <optional>
 #include <string>
 
 #include "fastpe/arrays.h"
+#include "fastpe/error.h"
 
 namespace fastpe {
 
@@ -45,6 +47,19 @@ struct ArrayView {
 // The name of an argument in a line of code; "the second array" is none.
 inline const char* in_code(const char* name) { return std::strchr(name, ' ') == nullptr ? name : "it"; }
 
+// An array as another library describes it: the numbers may be any.
+struct ArrayDescription {
+  char* data;
+  DType dtype;
+  int axes;
+  const std::int64_t* shape;
+  const std::int64_t* strides;  // null: there are no gaps; those of an axis that nobody walks along do not count
+  std::int64_t stride_unit_bytes;
+};
+// A ValueError where that is no memory. The view's lengths and strides are put where the last two arguments point.
+ArrayView described_view(const ArrayDescription& given, const char* name, std::ptrdiff_t* shape,
+                         std::ptrdiff_t* strides_bytes);
+
 // Of elements without gaps. The strides are put where `strides_bytes` points.
 ArrayView contiguous_view(char* data, const char* name, DType dtype, const std::ptrdiff_t* shape, int axes,
                           std::ptrdiff_t* strides_bytes);
@@ -53,6 +68,9 @@ ArrayView contiguous_view(char* data, const char* name, DType dtype, const std::
 class Shape {
  public:
   Shape() = default;
+  Shape(std::initializer_list<std::int64_t> lengths) {
+    for (const std::int64_t length : lengths) add_axis(length);
+  }
   explicit Shape(const ArrayView& array) : axes_(array.axes) {
     std::copy(array.shape, array.shape + array.axes, lengths_);
   }
@@ -108,6 +126,10 @@ void require_disjoint(const ArrayView& a, const ArrayView& b, const char* unless
 
 // ---- Shapes
 
+[[noreturn]] void refuse_shape(const ArrayView& array, Text expected, Text remedy = {});
+void require_axes(const ArrayView& array, int most);
+// All of them, at most max_item_axes.
+Axes axes_of(const ArrayView& array);
 void require_shape(const ArrayView& array, const Shape& shape);
 
 // Which axis is the sequence: seq_axis, or else the last but one.

@@ -14,38 +14,14 @@ NumbersView per_row_integers(const ArrayView& array, std::int64_t rows, const ch
   require_numbers(array, Numbers::integers);
   const bool is_one = array.axes == 0;
   if (!is_one && (array.shape[0] != rows || array.axes > 2 || (array.axes == 2 && array.shape[1] != 1))) {
-    refuse_value(array.name, {"has shape ", shape_text(array)}, {"one integer, or shape [", rows, "]: one per ", each});
+    refuse_shape(array, {"one integer, or shape [", rows, "]: one per ", each});
   }
   return {array.data, array.dtype, is_one ? 0 : array.stride_bytes(0), 0};
 }
 
-// For coordinates that come first, as graphs take them.
-std::string coordinates_remedy(const ArrayView& array, int coordinate_count) {
-  const bool come_first = coordinate_count > 0 && array.axes > 1 && array.shape[0] == coordinate_count;
-  return come_first ? joined({"pass np.moveaxis(", array.name, ", 0, -1)"}) : "";
-}
-
-// What to make of an array of another shape than [L] or [B, L].
-std::string entries_remedy(const ArrayView& array, const Extent& extent) {
-  if (array.axes == 0)
-    return joined({"to count from one position, pass ", array.name, " + np.arange(", extent.seq_len, ")"});
-  const bool has_batch = array.axes > 1 && (array.shape[0] == 1 || array.shape[0] == extent.batch_rows);
-  const bool is_one_of_all = array.axes > 2 && std::all_of(array.shape + 1, array.shape + array.axes - 1,
-                                                           [](std::ptrdiff_t length) { return length == 1; });
-  if (has_batch && is_one_of_all && array.last() == extent.seq_len) {
-    return joined({"pass ", array.name, "[:, 0", array.axes == 4 ? ", 0" : "", "]"});
-  }
-  if (array.axes > 1 && array.shape[array.axes - 2] == extent.seq_len && array.last() <= 4) {
-    return "of several coordinates, RotaryEmbedding takes them with frequency_axes=, and from_config with mrope=True";
-  }
-  if ((array.axes == 1 || (array.axes == 2 && has_batch)) && array.last() > extent.seq_len && extent.seq_len > 0) {
-    const std::string rows = joined({array.name, array.axes == 1 ? "[" : "[:, "}), name = array.name;
-    const std::string before = joined({" with offset=", rows, ":-", extent.seq_len, "].sum(axis=-1)"});
-    return joined({"pass ", rows, "-", extent.seq_len, ":]", name == "valid" ? before : "", " if ", name,
-                   " also has the rows before these"});
-  }
-  return array.axes > 2 ? "" : extent.remedy;
-}
+// What to make of positions of other axes, and of one value for each row of other axes.
+constexpr const char* of_coordinates = "if coordinates come first, pass np.moveaxis(positions, 0, -1)";
+constexpr const char* of_rows = "leave out axes of heads, and rows before these (beside valid=, offset= counts them)";
 
 // Refuses other shapes than [L], [1, L] and [B, L]. Of an array of one entry per row: whether entries differ from one
 // sequence of the batch to the next. An axis of length 1 is the same for all.
@@ -56,14 +32,11 @@ bool checked_differs_in_batch(const ArrayView& array, const Extent& extent, int 
                     (coordinate_count == 0 || array.last() == coordinate_count);
   if (fits) return axes == 2 && array.shape[0] != 1;
   const std::string columns = coordinate_count > 0 ? joined({", ", coordinate_count}) : "";
-  const std::string remedy = coordinates_remedy(array, coordinate_count);
-  refuse_value(array.name, {"has shape ", shape_text(array)},
+  refuse_shape(array,
                {"[", extent.seq_len, columns, "]",
                 extent.has_batch ? joined({" or [", extent.batch_rows, ", ", extent.seq_len, columns, "]"}) : "",
                 coordinate_count > 0 ? ": the coordinates of each row" : ": one per row"},
-               {!remedy.empty()         ? remedy
-                : coordinate_count == 0 ? entries_remedy(array, extent)
-                                        : extent.remedy});
+               {coordinate_count > 0 ? of_coordinates : of_rows, *extent.remedy == '\0' ? "" : ", or ", extent.remedy});
 }
 
 void set_offset(Placement& placement, const Request& request, std::int64_t rows, const char* each) {
@@ -81,8 +54,7 @@ void set_sequences(Placement& placement, const ArrayView& array, const Extent& e
   }
   require_numbers(array, Numbers::integers);
   if (array.axes != 1 || array.shape[0] < 1) {
-    refuse_value(array.name, {"has shape ", shape_text(array)},
-                 {"[number of sequences + 1]: 0, then the running sum of lengths"});
+    refuse_shape(array, {"[number of sequences + 1]: 0, then the running sum of lengths"});
   }
   placement.sequence_starts = {array.data, array.dtype, 0, array.stride_bytes(0)};
   placement.sequence_count = array.shape[0] - 1;
@@ -90,9 +62,8 @@ void set_sequences(Placement& placement, const ArrayView& array, const Extent& e
 
 void require_coordinates(const ArrayView& array, int coordinate_count) {
   if (array.axes > 0 && array.last() == coordinate_count) return;
-  refuse_value(array.name, {"has shape ", shape_text(array)},
-               {"a last axis of ", coordinate_count, ", the coordinates that frequency_axes= counts"},
-               {coordinates_remedy(array, coordinate_count)});
+  refuse_shape(array, {"a last axis of ", coordinate_count, ", the coordinates that frequency_axes= counts"},
+               {of_coordinates});
 }
 
 // One position for each row; of moves, also one for all rows, or one for each sequence.
@@ -141,27 +112,20 @@ void refuse_sequence_start(const NumbersView& starts, std::int64_t i, std::int64
 }
 
 void refuse_both(const char* a_name, const char* b_name) {
-  refuse_value(a_name, {"and ", b_name, " were both given"}, {"one of them"}, {"leave ", b_name, " out"});
+  refuse_value(a_name, {"and ", b_name, " were both given"}, {"one of them"});
 }
 
 void require_one_placement(const Request& a) {
-  const char* const offset = a.offset ? "offset" : a.offsets.name;
-  if (a.cu_seqlens.is_given() && a.positions.is_given()) {
-    refuse_value(a.cu_seqlens.name, {"and positions were both given"}, {"one of them"},
-                 {"leave cu_seqlens out: positions already say where each sequence starts"});
+  const char* const one_offset = a.offset ? "offset" : nullptr;
+  const char* const excluding[][2] = {{a.cu_seqlens.name, a.positions.name}, {a.cu_seqlens.name, a.valid.name},
+                                      {a.cu_seqlens.name, a.lengths.name},   {one_offset, a.offsets.name},
+                                      {a.positions.name, one_offset},        {a.positions.name, a.offsets.name},
+                                      {a.valid.name, a.lengths.name}};
+  for (const auto& [one, other] : excluding) {
+    if (one != nullptr && other != nullptr) refuse_both(one, other);
   }
-  for (const ArrayView* const other : {&a.valid, &a.lengths}) {
-    if (a.cu_seqlens.is_given() && other->is_given()) refuse_both(a.cu_seqlens.name, other->name);
-  }
-  if (a.offset && a.offsets.is_given()) refuse_both("offset", a.offsets.name);
-  if (a.positions.is_given() && offset != nullptr) refuse_both(a.positions.name, offset);
-  if (a.valid.is_given() && a.lengths.is_given()) refuse_both(a.valid.name, a.lengths.name);
   if (a.offset && (*a.offset > max_position || *a.offset < -max_position)) {
-    const bool is_saturated = *a.offset == INT64_MAX || *a.offset == INT64_MIN;
-    const TextPart found = !is_saturated   ? TextPart(*a.offset)
-                           : *a.offset > 0 ? TextPart("2**63 - 1 or more")
-                                           : TextPart("-2**63 or less");
-    refuse_value("offset", {"is ", found}, {position_limit}, {why_limited});
+    refuse_value("offset", {"is ", *a.offset}, {position_limit}, {why_limited});
   }
 }
 
@@ -184,7 +148,7 @@ void require_numbers(const ArrayView& array, Numbers numbers) {
 
 NumbersView numbers_view(const ArrayView& array, Numbers numbers) {
   require_numbers(array, numbers);
-  if (array.axes > max_item_axes) refuse_value(array.name, {"has ", array.axes, " axes"}, {"at most ", max_item_axes});
+  require_axes(array, max_item_axes);
   if (array.axes > 1 && !array.is_contiguous) {
     refuse_value(array.name, {"got other strides while the arguments were read"}, {"an array that stays as it is"},
                  {"pass ", in_code(array.name), ".copy()"});
@@ -196,12 +160,13 @@ NumbersView numbers_view(const ArrayView& array, Numbers numbers) {
 }
 
 void require_zeros_and_ones(const ArrayView& mask) {
-  if (mask.is_empty()) return;
-  const NumbersView numbers = numbers_view(mask, Numbers::integers);
+  if (mask.dtype == DType::boolean) return;
+  require_numbers(mask, Numbers::integers);
+  const Axes axes = axes_of(mask);
   for (std::int64_t i = 0; i < mask.element_count(); ++i) {
-    const std::int64_t value = numbers.integer_at(0, i);
-    if (value == 0 || value == 1) continue;
-    refuse_value(mask.name, {"holds ", numbers.at(0, i)}, {"bool, or 1 where the row is valid and 0 elsewhere"},
+    const Number number = NumbersView{mask.data + axes.offset_of(i), mask.dtype}.at(0, 0);
+    if (number.integer == 0 || number.integer == 1) continue;
+    refuse_value(mask.name, {"holds ", number}, {"bool, or 1 where the row is valid and 0 elsewhere"},
                  {"pass a condition, such as ", mask.name, " != 0"});
   }
 }

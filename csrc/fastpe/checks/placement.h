@@ -47,7 +47,7 @@ enum class Numbers { integers, integers_or_floats };
 void require_numbers(const ArrayView& array, Numbers numbers);
 // Of any shape with up to 8 axes, in C order.
 NumbersView numbers_view(const ArrayView& array, Numbers numbers);
-// Of an array that numbers_view() takes: a ValueError for any other number.
+// A ValueError for any other number.
 void require_zeros_and_ones(const ArrayView& mask);
 
 // ---- Placements. Positions have several coordinates, on one more axis at the end, where coordinate_count is not 0.

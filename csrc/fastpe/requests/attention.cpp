@@ -14,13 +14,6 @@
 namespace fastpe {
 namespace {
 
-Axes axes_of(const ArrayView& array) {
-  Axes axes;
-  if (array.axes > max_item_axes) refuse_value(array.name, {"has ", array.axes, " axes"}, {"at most ", max_item_axes});
-  for (int axis = 0; axis < array.axes; ++axis) axes.add(array.shape[axis], array.stride_bytes(axis));
-  return axes;
-}
-
 template <class Value>
 void store(char* at, Value value) {
   std::memcpy(at, &value, sizeof value);
@@ -59,16 +52,15 @@ void require_number(const char* name, std::int64_t value, std::int64_t least, st
 // The least distance of each bucket but the first. Powers of integers are compared by their logarithms, whose error is
 // below 2^-170; those of powers that differ are taken to differ by more than 2^-128.
 std::vector<std::int64_t> bucket_starts(std::int64_t single, std::int64_t steps, std::int64_t max_distance) {
-  const auto wide = [](std::int64_t integer) { return Wide::of_integer(static_cast<std::uint32_t>(integer)); };
   const auto log = [](std::int64_t integer) { return log2_of(static_cast<double>(integer)); };
   std::vector<std::int64_t> starts;
   for (std::int64_t distance = 1; distance <= single; ++distance) starts.push_back(distance);
   const SignedWide log_single = log(single), log_farthest = log(max_distance);
   for (std::int64_t t = 1; t < steps; ++t) {
-    const SignedWide least = log_farthest * wide(t) + log_single * wide(steps - t);
+    const SignedWide least = log_farthest * Wide::of_integer(t) + log_single * Wide::of_integer(steps - t);
     const auto reaches = [&](std::int64_t distance) {
-      const SignedWide above = log(distance) * wide(steps) - least;
-      return !above.negative || above.magnitude < wide(1).scaled(-128);
+      const SignedWide above = log(distance) * Wide::of_integer(steps) - least;
+      return !above.negative || above.magnitude < Wide::of_integer(1).scaled(-128);
     };
     const double ratio = static_cast<double>(max_distance) / static_cast<double>(single);
     const double near =
@@ -81,15 +73,9 @@ std::vector<std::int64_t> bucket_starts(std::int64_t single, std::int64_t steps,
   return starts;
 }
 
-// Truncated to a double whose last bit says that something was cut off, a number is rounded to float as it is itself.
 float nearest_float(Wide number) {
-  double leading = number.take_leading_double();
-  if (number.is_zero()) return static_cast<float>(leading);
-  std::uint64_t bits;
-  std::memcpy(&bits, &leading, sizeof bits);
-  bits |= 1;
-  std::memcpy(&leading, &bits, sizeof leading);
-  return static_cast<float>(leading);
+  const double leading = number.take_leading_double();
+  return static_cast<float>(number.is_zero() ? leading : Wide::made_odd(leading));
 }
 
 }  // namespace
@@ -120,7 +106,7 @@ void alibi_slopes(double max_bias, const ArrayView& out) {
     refuse_type(out.name, {"has dtype ", name_of(out.dtype)}, {"float32 or float64"});
   }
   if (out.axes != 1 || out.last() < 1 || out.last() > 1 << 20) {
-    refuse_value(out.name, {"has shape ", shape_text(out)}, {"[number of heads], 1 to 2**20"});
+    refuse_shape(out, {"[number of heads], 1 to 2**20"});
   }
   require_writable(out, nullptr);
   const std::int64_t heads = out.last();
@@ -128,8 +114,7 @@ void alibi_slopes(double max_bias, const ArrayView& out) {
   while (2 * power <= heads) power *= 2;
   for (std::int64_t head = 0; head < heads; ++head) {
     const std::int64_t step = head < power ? 2 * (head + 1) : 2 * (head - power) + 1;
-    const Wide exponent = Wide::of_double(max_bias) * Wide::of_integer(static_cast<std::uint32_t>(step)) /
-                          Wide::of_integer(static_cast<std::uint32_t>(2 * power));
+    const Wide exponent = Wide::of_double(max_bias) * Wide::of_integer(step) / Wide::of_integer(2 * power);
     const Wide slope = exp2_of({exponent, true}).value();
     char* const at = out.data + head * out.last_stride_bytes();
     out.dtype == DType::float32 ? store(at, nearest_float(slope)) : store(at, slope.nearest_double());
@@ -138,20 +123,14 @@ void alibi_slopes(double max_bias, const ArrayView& out) {
 
 void position_ids(const ArrayView& mask, const ArrayView& out) {
   const Integers valid(mask), ids(out, true);
-  if (mask.axes != 1 && mask.axes != 2) {
-    refuse_value(mask.name, {"has shape ", shape_text(mask)}, {"[L] or [B, S]"});
-  }
+  if (mask.axes != 1 && mask.axes != 2) refuse_shape(mask, {"[L] or [B, S]"});
   const bool has_same_rows = mask.axes == 1 || (out.axes == 2 && out.shape[0] == mask.shape[0]);
   if (out.axes != mask.axes || !has_same_rows || out.last() > mask.last()) {
-    refuse_value(out.name, {"has shape ", shape_text(out)},
-                 {"that of the mask, ", shape_text(mask), ", or its last columns"});
+    refuse_shape(out, {"that of the mask, ", shape_text(mask), ", or its last columns"});
   }
   if (out.dtype == DType::int32 && mask.last() > INT32_MAX) refuse_type(out.name, {"has dtype int32"}, {"int64"});
   require_disjoint(out, mask);
-  for (std::int64_t i = 0; i < mask.element_count(); ++i) {
-    if (valid[i] == 0 || valid[i] == 1) continue;
-    refuse_value(mask.name, {"holds ", valid[i]}, {"bool, or 1 where the row is valid and 0 elsewhere"});
-  }
+  require_zeros_and_ones(mask);
   const std::int64_t columns = out.last(), before = mask.last() - columns, rows = mask.axes == 2 ? mask.shape[0] : 1;
   for (std::int64_t row = 0; row < rows; ++row) {
     std::int64_t counted = 0;

@@ -42,8 +42,7 @@ std::vector<char> where_not(const ArrayView& ids, const NumbersView& numbers, st
 
 void encode(const Encoding& encoding, const EncodeRequest& request, FrontEnd& front_end) {
   require_one_placement(request);
-  Shape columns;
-  columns.add_axis(encoding.encoder.spec().d_model);
+  const Shape columns{encoding.encoder.spec().d_model};
   const PlacedRows rows = placed_rows(request, request.out, columns, encoding.first_position, 0);
   const ArrayView out =
       output_of(without_axes_in_front(request.out, rows.shape.axes()), request.dtype, rows.shape, front_end);
@@ -82,10 +81,6 @@ void embed(const Encoding& encoding, const EmbedRequest& given, FrontEnd& front_
   const ArrayView &ids = request.ids, &table = request.table, &position_table = request.position_table;
   require_one_placement(request);
   require_factors(request.factors);
-  if (is_integer(table.dtype) && is_written(ids.dtype)) {
-    refuse_type("ids", {"has dtype ", name_of(ids.dtype), ", and table ", name_of(table.dtype)},
-                {"ids, and then the rows of the vocabulary"}, {"pass embed(ids, table)"});
-  }
   const NumbersView numbers = numbers_view(ids, Numbers::integers);
   const TableView vocabulary = table_of(table);
   std::optional<TableView> learned;
@@ -113,8 +108,8 @@ void embed(const Encoding& encoding, const EmbedRequest& given, FrontEnd& front_
   const Placement placement = placement_of(request, extent, encoding.first_position);
   require_disjoint(out, request);
   for (const ArrayView* each : {&ids, &table, &position_table}) require_disjoint(out, *each);
-  Axes id_axes;
-  for (int axis = 0; axis + 1 < ids.axes; ++axis) id_axes.add(ids.shape[axis], ids.stride_bytes(axis));
+  Axes id_axes = axes_of(ids);
+  if (id_axes.count > 0) --id_axes.count;
   const Gather gather(vocabulary, numbers, id_axes, writable_rows_of(out, seq_axis), extent.batch_rows, request.factors,
                       !request.out.is_given());
   if (learned) return front_end.run({LearnedTable(*learned), gather, placement, request.max_threads});

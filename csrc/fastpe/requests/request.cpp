@@ -57,7 +57,7 @@ PlacedRows placed_rows(const Request& request, const ArrayView& out, const Shape
     if (axes != 1 && axes != 2) {
       std::string row = "L";
       for (const std::ptrdiff_t length : columns) row += joined({", ", length});
-      refuse_value(out.name, {"has shape ", shape_text(out)}, {"[", row, "] or [B, ", row, "]"});
+      refuse_shape(out, {"[", row, "] or [B, ", row, "]"});
     }
     for (int axis = 0; axis < axes; ++axis) shape.add_axis(out.shape[axis]);
   } else if (request.count) {

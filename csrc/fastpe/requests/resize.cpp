@@ -8,6 +8,7 @@
 #include "fastpe/error.h"
 #include "fastpe/operations/copy.h"
 #include "fastpe/parallel.h"
+#include "request.h"
 
 namespace fastpe {
 namespace {
@@ -40,7 +41,7 @@ Taps checked_taps(const ResizedAxis& axis) {
   require_contiguous(indices, DType::int64);
   require_contiguous(weights, DType::float64);
   if (indices.axes != 2 || indices.last() < 1) {
-    refuse_value(indices.name, {"has shape ", shape_text(indices)}, {"[cells, taps], one tap or more"});
+    refuse_shape(indices, {"[cells, taps], one tap or more"});
   }
   require_shape(weights, Shape(indices));
   const Taps taps{indices.shape[0], indices.shape[1], reinterpret_cast<const std::int64_t*>(indices.data),
@@ -52,18 +53,11 @@ Taps checked_taps(const ResizedAxis& axis) {
   return taps;
 }
 
-// [rows, columns] behind an axis of length 1, where it has one.
-ArrayView checked_rows(ArrayView array, std::int64_t rows, std::int64_t columns) {
-  if (array.axes == 3 && array.shape[0] == 1) {
-    ++array.shape;
-    ++array.strides_bytes;
-    --array.axes;
-  }
-  Shape shape;
-  shape.add_axis(rows);
-  shape.add_axis(columns);
-  require_shape(array, shape);
-  return array;
+// [rows, columns] behind axes of length 1.
+ArrayView checked_rows(const ArrayView& array, std::int64_t rows, std::int64_t columns) {
+  const ArrayView view = without_axes_in_front(array, 2);
+  require_shape(view, {rows, columns});
+  return view;
 }
 
 class Resize {

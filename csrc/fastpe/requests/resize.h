@@ -17,8 +17,8 @@ struct ResizedAxis {
 };
 
 struct ResizeRequest {
-  ArrayView table;            // [class_tokens + learned cells, D], or [1, .., D]
-  ArrayView out;              // [class_tokens + new cells, D], or [1, .., D]
+  ArrayView table;            // [class_tokens + learned cells, D], behind axes of length 1
+  ArrayView out;              // [class_tokens + new cells, D], behind axes of length 1
   ResizedAxis rows, columns;  // of the grid
   std::int64_t class_tokens;  // rows in front that are copied
   std::int64_t merge_size;    // new cells lie in blocks of this many rows and columns

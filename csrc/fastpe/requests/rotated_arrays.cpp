@@ -24,7 +24,7 @@ const char* per_row_argument(const Request& request, int coordinate_count) {
 }
 
 // Whether each column is there twice: at k and at k + distance for k = 0, step, 2 step .. Rows whose columns are all
-// alike, as those of position 0 and of padding, say nothing.
+// alike, as those of position 0 and of padding, do not tell.
 bool has_twins(const ConstRows& table, std::int64_t step, std::int64_t distance) {
   const auto bytes = static_cast<std::size_t>(element_bytes(table.dtype));
   bool is_told = false;
@@ -33,13 +33,10 @@ bool has_twins(const ConstRows& table, std::int64_t step, std::int64_t distance)
     const auto are_equal = [&](std::int64_t one, std::int64_t other) {
       return std::memcmp(data + one * table.column_stride_bytes, data + other * table.column_stride_bytes, bytes) == 0;
     };
-    std::int64_t alike = 1;
-    while (alike < table.columns && are_equal(0, alike)) ++alike;
-    if (alike == table.columns) continue;
     for (std::int64_t k = 0; k < table.columns / 2; ++k) {
       if (!are_equal(k * step, k * step + distance)) return false;
+      is_told = is_told || !are_equal(0, k * step);
     }
-    is_told = true;
   }
   return is_told;
 }
@@ -92,17 +89,6 @@ Extent extent_of_heads(const ArrayView& array, const RotateRequest& request) {
   return extent;
 }
 
-// The axis that may be the sequence where the given one is not: arrays differ in the number of heads.
-std::string other_seq_axis(const ArrayView& array, const ArrayView& x) {
-  for (int from_end = 2; from_end <= std::min(array.axes, x.axes); ++from_end) {
-    const std::int64_t length = x.shape[x.axes - from_end];
-    if (length == array.shape[array.axes - from_end] && x.axes - from_end > (x.axes > 3 ? 0 : -1)) {
-      return joined({"give seq_axis=", -from_end, " if the sequence is the axis of ", length});
-    }
-  }
-  return "bring both into one order of axes, such as by np.swapaxes, or rotate each in a call of its own";
-}
-
 void require_width(const ArrayView& array, const ExpectedHeads& heads) {
   if (array.last() < heads.rotary_dim) {
     refuse_value(array.name, {"has ", array.last(), " columns"},
@@ -112,32 +98,30 @@ void require_width(const ArrayView& array, const ExpectedHeads& heads) {
   if (heads.head_dim == 0 || array.last() == heads.head_dim || array.last() == heads.rotary_dim) return;
   const bool is_whole = heads.head_dim == heads.rotary_dim, are_several = array.last() % heads.head_dim == 0;
   const TextPart name = in_code(array.name);
-  const std::string part = is_whole ? "" : joined({", or ", heads.rotary_dim, " of its part"}),
-                    split = joined({"pass ", name, ".reshape(*", name, ".shape[:-1], -1, ", heads.head_dim,
-                                    ") with seq_axis=-3 if these are several heads"}),
-                    partial =
-                        joined({heads.partial, "head_dim=", array.last(), " if only a part of a head is rotated"});
-  refuse_value(array.name, {"has ", array.last(), " columns"}, {heads.head_dim, " of a head", part},
-               {are_several ? split : "", are_several && is_whole ? ", or " : "", is_whole ? partial : ""});
+  const std::string split = joined({", or pass ", name, ".reshape(*", name, ".shape[:-1], -1, ", heads.head_dim,
+                                    ") with seq_axis=-3 if these are several heads"});
+  refuse_value(
+      array.name, {"has ", array.last(), " columns"},
+      {heads.head_dim, " of a head", is_whole ? "" : joined({", or ", heads.rotary_dim, " of its part"})},
+      {heads.partial, "head_dim=", array.last(), " if only a part of each head is rotated", are_several ? split : ""});
 }
 
 // `common` is the extent of the arrays before this one, and becomes theirs and this one's.
 void require_like_x(const ArrayView& array, const RotateRequest& request, const char* per_row, Extent& common) {
   const ArrayView& x = request.arrays[0];
   if (array.axes != x.axes && request.seq_axis.value_or(-2) != -2) {
-    refuse_value(array.name, {"has shape ", shape_text(array)},
-                 {"as many axes as ", x.name, ", ", shape_text(x), ", with seq_axis=", *request.seq_axis},
+    refuse_shape(array, {"as many axes as ", x.name, ", ", shape_text(x), ", with seq_axis=", *request.seq_axis},
                  {"pass an axis of length 1 if one head is shared"});
   }
   const Extent extent = extent_of_heads(array, request);
   if (extent.seq_len != common.seq_len) {
     refuse_value(array.name,
                  {"has ", extent.seq_len, " rows along its sequence, axis ", seq_axis_of(array, request) - array.axes},
-                 {common.seq_len, " as ", x.name, " has"}, {other_seq_axis(array, x)});
+                 {common.seq_len, " as ", x.name, " has"}, {seq_axis_remedy, ", or rotate it in a call of its own"});
   }
   if (extent.batch_rows == common.batch_rows && extent.has_batch == common.has_batch) return;
   if (per_row != nullptr) {
-    refuse_value(array.name, {"has shape ", shape_text(array)},
+    refuse_shape(array,
                  {"a batch of ", common.batch_rows, " as ", x.name, " has, since ", per_row, " is given for each row"},
                  {"rotate it in a call of its own"});
   }
@@ -194,8 +178,7 @@ Extent checked_extent(const RotateRequest& request, const ExpectedHeads& heads) 
 CheckedTables checked_tables(const ArrayView& cos, const ArrayView& sin, const ArrayView& x, bool interleaved,
                              std::int64_t head_dim) {
   if ((cos.axes != 2 && cos.axes != 3) || cos.last() == 0) {
-    refuse_value("cos", {"has shape ", shape_text(cos)}, {"[rows, pairs] or [B, L, pairs], one pair or more"},
-                 {cos.axes > 3 ? "take out the axis of heads, such as cos[:, 0]" : ""});
+    refuse_shape(cos, {"[rows, pairs] or [B, L, pairs], one pair or more, and no axis of heads"});
   }
   require_shape(sin, Shape(cos));
   require_same_dtype(sin, cos);
