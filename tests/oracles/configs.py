@@ -23,7 +23,7 @@ def rotated_rope(config: dict[str, Any], *, layer_type: str | None = None, **opt
     try:
         return fastpe.RotaryEmbedding.from_config(config, layer_type=layer_type, **options)
     except ValueError as error:
-        if layer_type is not None or not re.search("layers_from_config|no layer", str(error)):
+        if layer_type is not None or not re.search("layers_from_config|are not rotated", str(error)):
             raise
     layers = fastpe.RotaryEmbedding.layers_from_config(with_layers(config), **options)
     (rope,) = {layer for layer in layers if layer is not None}

@@ -3,12 +3,11 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 import os
 import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from fastpe._arguments import shown
@@ -47,7 +46,7 @@ _without_config = {
 def load(config: Json | str | os.PathLike[str]) -> Json:
     """`config` itself, or what the file of this name has."""
     loaded = config if isinstance(config, Mapping) else _loaded(config)
-    _require_json(loaded)
+    _require_json(loaded, (), iter(range(_most_containers)))
     return loaded
 
 
@@ -83,32 +82,20 @@ def _loaded(config: str | os.PathLike[str]) -> Json:
     return loaded
 
 
-def _require_json(config: Json) -> None:
-    """Refuse arrays, and a mapping that contains itself, or is nested so deeply that it cannot be a model's."""
-
-    # A number of NumPy is none of JSON's, nor is an array.
-    def is_container(value: Any) -> bool:
-        is_array = hasattr(value, "__array__") and not isinstance(value, (float, str))
-        return is_array or isinstance(value, (Mapping, list, tuple))
-
-    inside: list[tuple[Path, Any]] = [((), config)]
-    for _ in range(_most_levels):
-        items = ((path, value.items() if isinstance(value, Mapping) else enumerate(value)) for path, value in inside)
-        found = (((*path, name), value) for path, each in items for name, value in each if is_container(value))
-        # One that stands in several places counts in each, since it is read in each.
-        inside = [*itertools.islice(found, _most_containers + 1)]
-        for path, value in inside:
-            if hasattr(value, "__array__"):
-                what = "what a config.json has: numbers, texts, lists and mappings"
-                raise refused(TypeError, path_text(path), f"is {a_type(value)}", what, "give its .tolist()")
-        if not inside:
-            return
-        if len(inside) > _most_containers:
-            break
-    where = f"on more than {_most_levels} levels, more than {_most_containers} on one, or contains itself"
-    raise refused(
-        ValueError, "config", f"has mappings and lists inside of each other {where}", "what a config.json has"
-    )
+def _require_json(value: Any, path: Path, left: Iterator[int]) -> None:
+    """Refuse arrays, and a mapping that contains itself, or has more lists and mappings than a model's could: see `left`."""
+    # One that stands in several places counts in each, since it is read in each.
+    if len(path) > _most_levels or next(left, None) is None:
+        where = f"on more than {_most_levels} levels, more than {_most_containers}, or contains itself"
+        found = f"has mappings and lists inside of each other {where}"
+        raise refused(ValueError, "config", found, "what a config.json has")
+    for name, each in value.items() if isinstance(value, Mapping) else enumerate(value):
+        # A number of NumPy is none of JSON's, nor is an array.
+        if isinstance(each, (Mapping, list, tuple)):
+            _require_json(each, (*path, name), left)
+        elif hasattr(each, "__array__") and not isinstance(each, (float, str)):
+            what = "what a config.json has: numbers, texts, lists and mappings"
+            raise refused(TypeError, path_text((*path, name)), f"is {a_type(each)}", what, "give its .tolist()")
 
 
 def _hint(config: Any) -> str:

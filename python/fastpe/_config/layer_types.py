@@ -9,7 +9,8 @@ Files list the types in `layer_types`, or follow a rule of the model's class, th
 * {"list", "indices", "types"}: a key of the file has the indices of the layers of the second type.
 * {"function"}: what no such rule says by itself, by the name of a function below.
 
-Of types that a file lists, a row may say other names (renamed), which one is no layer (left_out), and the last one (last).
+Of types that a file lists, a row may say the key (listed), other names or what numbers mean (renamed), which one is no
+layer (left_out), and the last one (last).
 """
 
 from __future__ import annotations
@@ -81,16 +82,17 @@ def is_rotated(found: Found, name: str) -> bool:
 def _written(found: Found, count: int) -> list[str]:
     """The type of each layer, as the file lists them."""
     part, rule = found.part, found.row.layer_types
-    key = next((name for name in _type_keys if part._json.get(name) is not None), "")
-    names = part._json.get(key) or []
-    if not isinstance(names, (list, tuple)) or not all(isinstance(name, str) for name in names):
+    keys = (*_type_keys, rule.get("listed", ""))
+    key = next((name for name in keys if part._json.get(name) is not None), "")
+    names, renamed = part._json.get(key) or [], rule.get("renamed", {})
+    if not isinstance(names, (list, tuple)) or not all(isinstance(name, str) or str(name) in renamed for name in names):
         raise wrong(part._at(key), f"is {shown(names)}", "a list of names", kind=TypeError)
-    layers = [name for name in names if name != rule.get("left_out")]
+    layers = [renamed.get(str(name), name) for name in names if name != rule.get("left_out")]
     count = len(layers) if len(names) == count else count
     if not names:
         return []
     _require_count(part, key, layers, count)
-    layers = [rule.get("renamed", {}).get(name, name) for name in layers[:count]]
+    layers = layers[:count]
     known = {*table()["layer_types"], *table()["unrotated_layers"], *found.row.layers, *found.rope.entries}
     for at, name in enumerate(layers):
         if name not in known:
@@ -154,18 +156,6 @@ def _llama4(found: Found, count: int) -> list[str]:
     return [chunked if each else _full for each in _rotated(found, count)]
 
 
-def _deepseek_v4(found: Found, count: int) -> list[str]:
-    """A number for each layer says how much it compresses."""
-    heavy, sparse, key = "heavily_compressed_attention", "compressed_sparse_attention", "compress_ratios"
-    ratios, written = {0: _sliding, 4: sparse, 128: heavy}, found.part._json.get(key)
-    if not isinstance(written, (list, tuple)):
-        return _by_rule(found, {"cycle": [heavy, sparse], "first": [heavy, heavy]}, count)
-    if len(written) < count or not all(isinstance(value, (int, float)) and value in ratios for value in written):
-        expected = f"one of {', '.join(map(str, ratios))} for each of {count} layers"
-        raise wrong(found.part._at(key), f"is {shown(written)}", expected)
-    return [ratios[value] for value in written[:count]]
-
-
 def _cohere2_moe(found: Found, count: int) -> list[str]:
     """The first layers, which are dense, have a pattern of their own."""
     dense = _dense_layers(found.part)
@@ -190,6 +180,5 @@ def _dense_layers(part: ModelConfig) -> int:
 
 _functions: dict[str, Callable[[Found, int], list[str]]] = {
     "cohere2_moe": _cohere2_moe,
-    "deepseek_v4": _deepseek_v4,
     "llama4": _llama4,
 }

@@ -120,13 +120,12 @@ def read_layer(config: Source, layer_type: str | None, given: Json) -> dict[str,
     if len(rotated) == len(chosen) and all(each == made[0] for each in made):
         return made[0]
     which = "was not given, and the layers of this model" if layer_type is None else f"is {layer_type!r}, whose layers"
-    if not rotated:
-        which = "was not given, and no layer of this model is" if layer_type is None else f"{which} are not"
-        raise refused(ValueError, "layer_type", f"{which} rotated", remedy="leave their queries and keys as they are")
     left = [str(layer.at) for layer in chosen if not layer.is_rotated]
     what = f"are not all rotated: {', '.join(left[:3])}{', ..' * (len(left) > 3)} are not"
     remedy = "use RotaryEmbedding.layers_from_config(config), which has an entry for each layer"
-    if layer_type is None and len({layer.name for layer in chosen}) > 1:
+    if not rotated:
+        what, remedy = "are not rotated", "leave their queries and keys as they are"
+    elif layer_type is None and len({layer.name for layer in chosen}) > 1:
         remedy += f", or give layer_type=, one of {', '.join(dict.fromkeys(repr(layer.name) for layer in rotated))}"
     found = f"{which} {what if left else 'have rotations of their own'}"
     raise refused(ValueError, "layer_type", found, remedy=remedy)

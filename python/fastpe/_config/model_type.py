@@ -77,7 +77,7 @@ class ModelType:
         """The names of all keys that are read."""
         others = {self.rotary_dim, self.pairing_key, *self.requires, *(self.dynamic or ()), *self.harmless}
         rules = (self.layer_types, self.rotated_layers)
-        others |= {rule[word] for rule in rules for word in ("key", "list") if word in rule}
+        others |= {rule[word] for rule in rules for word in ("key", "list", "listed") if word in rule}
         return self.number_keys | others | {"rope_scaling", "rope_parameters"}
 
 

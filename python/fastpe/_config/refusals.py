@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from fastpe._arguments import model_guess, nearest, shown
+from fastpe._arguments import model_guess, shown
 from fastpe._config.file import Json
 from fastpe._config.model import ModelConfig
 from fastpe._config.model_type import ModelType, row_of
@@ -15,6 +15,20 @@ from fastpe._config.tables import table
 from fastpe._errors import refused
 
 _has = {"sinusoids": "adds sinusoids", "layout": "has a layout"}
+# What is said of a type that is not known, and what to do.
+_unknown = {
+    "rotation": (
+        ", and no key is known to say which columns are pairs",
+        "give interleaved=True for neighbours, or interleaved=False for columns that are half of the width apart",
+    ),
+    "scores": (", so what its queries are multiplied by is not known", "multiply them as its own code does"),
+    "sinusoids": ("", "use PositionalEncoding(d_model, convention=..)"),
+    "layout": (", and names no layout", "print(fastpe.rotary_layouts) lists the layouts"),
+}
+_of_deberta = (
+    "learned rows of relative positions to the scores, by deberta_buckets if the file has position_buckets, "
+    "with max_relative_positions as max_position, or max_position_embeddings where that is below 1"
+)
 
 
 def refusal(config: ModelConfig, wanted: str) -> Exception:
@@ -86,18 +100,21 @@ def _instead(config: ModelConfig, wanted: str) -> tuple[str, str]:
         if other := data["other_code"].get(name):
             remedy += f', or write {{"model_type": {other!r}}} if it is of this family'
         return f", which has no {key} of {shown(written[key])} in transformers", remedy
-    of_text = name
+    of_text, use, (said, remedy) = name, use_of(name, written), _unknown[wanted]
     for _ in range(3):  # to the type of its language model
         of_text = data["parts"].get(of_text, [of_text])[-1]
-    clause, use = f", which is not a model that {_has.get(wanted, 'rotates by one coordinate')}", use_of(name, written)
+    clause = f", which is not a model that {_has.get(wanted, 'rotates by one coordinate')}"
     if of_text in data["models"] and is_rotated_model(config, row_of(of_text)):
         return clause, "use fastpe.RotaryEmbedding.from_config(config)"
     if use or name in data["without"]:
         none = "leave its queries and keys as they are, or use RotaryEmbedding(rotary_dim, ..) if yours has one"
         none = none if wanted == "rotation" else "it rotates nothing"
         return clause, use or "; ".join(filter(None, [none, parameters_of(name)]))
-    clause, remedy = _unknown(config, wanted)
-    return f"{', which is not known' if name else ''}{clause}", remedy
+    if wanted == "rotation":
+        guess = model_guess(name, [*data["models"], *data["parts"]], quote='"')
+        guess = guess or "print(fastpe.rotary_layouts) for models of images and videos"
+        remedy = f"{remedy}{other_models(written)}; {guess}"
+    return f"{', which is not known' * bool(name)}{said}", remedy
 
 
 def _key_of_own_code(config: Json) -> str:
@@ -107,38 +124,20 @@ def _key_of_own_code(config: Json) -> str:
     return next((key for key, each in config.items() if each and re.search("rope|rotary|alibi", str(key))), "")
 
 
-def _unknown(config: ModelConfig, wanted: str) -> tuple[str, str]:
-    name, data = config._known_type or "", table()
-    if wanted == "rotation":
-        remedy = "give interleaved=True for neighbours, or interleaved=False for columns that are half of the width "
-        remedy += f"apart{other_models(config._json)}; "
-        guess = model_guess(name, [*data["models"], *data["parts"]], quote='"')
-        remedy += guess or "print(fastpe.rotary_layouts) for models of images and videos"
-        return ", and no key is known to say which columns are pairs", remedy
-    if wanted == "scores":
-        return ", so what its queries are multiplied by is not known", "multiply them as its own code does"
-    if wanted == "sinusoids":
-        near = nearest(name, data["sinusoids"], 0.7)
-        guess = f'; "{near}" is known: before you take it, compare what both add to embeddings' if near else ""
-        return "", f"use PositionalEncoding(d_model, convention=..){guess}"
-    return ", and names no layout", "print(fastpe.rotary_layouts) lists the layouts"
-
-
 def use_of(model_type: str, config: Json | None = None) -> str:
     """The call for a model that adds an encoding, a table or a bias of scores; empty where none is known.
 
     A few files of `config` say that the model adds no table.
     """
     data = table()
-    if (config or {}).get("position_biased_input") is False:
-        return f"it adds no table, but {_of_deberta(config or {})} to the scores"
     if row := data["sinusoids"].get(model_type):
-        return (
-            f"use fastpe.PositionalEncoding.from_config(config){' for ' if 'note' in row else ''}{row.get('note', '')}"
-        )
+        note = f" for {row['note']}" if "note" in row else ""
+        return f"use fastpe.PositionalEncoding.from_config(config){note}"
     if model_type in data["grids"]:
         return f"use {data['grids'][model_type]}"
     bias = f"a bias to the scores: {data['biases'][model_type]}" if model_type in data["biases"] else ""
+    if (config or {}).get("position_biased_input") is False:
+        return f"it adds no table, but {_of_deberta}"
     if model_type in data["learned"]:
         call = f"it adds a learned table: fastpe.add_(x, table=table, {data['learned'][model_type]})"
         return f"{call}, and {bias}" if bias else call
@@ -152,16 +151,6 @@ def parameters_of(model_type: str) -> str:
         return ""
     has = f"of positions, a checkpoint of default sizes has {', '.join(found)}"
     return has if found else "none of its parameters is named after positions"
-
-
-def _of_deberta(config: Json) -> str:
-    """What DeBERTa's files, of which all published ones add no table, have in its place."""
-    keys = ("position_buckets", "max_relative_positions", "max_position_embeddings")
-    buckets, *lengths = (value if type(value) is int else 0 for value in map(config.get, keys))
-    longest = next((length for length in lengths if length > 0), 512)
-    if not 4 <= buckets < longest:
-        return "what it learned of relative positions"
-    return f"learned rows of fastpe.deberta_buckets(query - key, num_buckets={buckets}, max_position={longest})"
 
 
 def other_models(config: Json) -> str:
