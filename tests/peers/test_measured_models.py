@@ -21,7 +21,7 @@ from fastpe._config.model_type import row_of
 pytestmark = [pytest.mark.peers, pytest.mark.filterwarnings("ignore")]
 
 STORED = file.packaged("measured.json")
-REMOVED = ("glm4_moe", "cohere2", "qwen3_vl", "roberta", "vit")
+REMOVED = ("glm4_moe", "cohere2", "qwen3_vl", "roberta", "vit", "pegasus_x", "t5")
 TINY, TINY_VL = "tiny_of_yesterday", "tiny_vl"
 
 
@@ -38,10 +38,12 @@ def tables_of(tool: Any, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
     """Files of its own for the tool, which everything reads, and begins with `stored`."""
 
     def begin(stored: dict[str, Any]) -> None:
-        measured, inputs = tmp_path / "measured.json", tmp_path / "graph_inputs.json"
+        measured, inputs, seen = (tmp_path / name for name in ("measured.json", "graph_inputs.json", "positions.json"))
         measured.write_text(tool.text_of(stored), "utf-8")
         inputs.write_bytes(tool.graphs.STORED.read_bytes())
+        seen.write_bytes(tool.SEEN.read_bytes())
         monkeypatch.setattr(tool, "MEASURED", measured)
+        monkeypatch.setattr(tool, "SEEN", seen)
         monkeypatch.setattr(tool.graphs, "STORED", inputs)
         packaged = file.packaged
         monkeypatch.setattr(
@@ -62,8 +64,8 @@ def clear() -> None:
 
 
 def test_rows_that_are_missing_are_measured_again(tool: Any, tables_of: Any) -> None:
-    """All kinds of facts of five types, and no other row changes."""
-    kinds = ("models", "parts", "ids", "graphs", "without", "learned")
+    """All kinds of facts of seven types, and no other row changes."""
+    kinds = ("models", "parts", "ids", "graphs", "without", "sinusoids", "learned", "biases")
     without = {kind: {name: row for name, row in STORED[kind].items() if name not in REMOVED} for kind in kinds}
     assert all(STORED[kind].keys() - rows.keys() for kind, rows in without.items())
     tables_of({**STORED, **without})

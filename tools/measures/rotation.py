@@ -260,7 +260,7 @@ def row(rotary: Rotary) -> dict[str, Any]:
     config = made(rotary.config)
     types = getattr(config, "layer_types", None) or []
     # transformers goes through a set of the types, whose order is another one in each process.
-    rope = dict(sorted(config.rope_parameters.items(), key=lambda item: [*types, item[0]].index(item[0])))
+    rope = dict(sorted(config.rope_parameters.items(), key=lambda item: ([*types, item[0]].index(item[0]), item[0])))
     nested = {name: value for name, value in rope.items() if isinstance(value, dict) or value is None}
     layer_types = [name for name, value in nested.items() if value is not None] or [None]
     first = layer_types[0]

@@ -2,8 +2,7 @@
 """Models that rotate nothing: which of their parameters say positions.
 
 A model is made from its default configuration, without memory for its weights. It rotates nothing if the code of none of its
-modules has a word of rotation. Of what it adds or biases instead, the names of its parameters tell, and tables of sinusoids
-are found by their values.
+modules has a word of rotation. Of what it adds or biases instead, the names of its parameters tell.
 """
 
 from __future__ import annotations
@@ -13,18 +12,13 @@ import inspect
 import re
 from typing import Any
 
-import numpy as np
 import torch
 import transformers
-
-import fastpe
 
 ROTATION = re.compile(r"(?i)rotary|rotate_half|apply_rot|\brope\b")
 POSITIONS = re.compile(
     r"(^|[._])(pos(ition(al)?)?s?_?(emb|enc|bias|conv)|.*_pos(ition)?_emb|pos_embed|wpe|(emb_)?(rel|relative)_)"
 )
-LARGE = 2e8
-ENCODED = ("vaswani", "concat", "fairseq", "tensor2tensor", "musicgen", "x_transformers")
 LAYERS = ("num_hidden_layers", "depth", "n_layer", "num_layers", "encoder_layers", "decoder_layers")
 
 
@@ -40,10 +34,10 @@ def positions(kind: type) -> list[str] | None:
         if POSITIONS.search(name)
     )
     different = {each.split(" ")[0]: each for each in reversed(found)}  # the first shape, where layers have several
-    return [*reversed(different.values())][:8] + sinusoids(kind)
+    return [*reversed(different.values())][:8]
 
 
-def made(kind: type, device: str = "meta") -> Any:
+def made(kind: type) -> Any:
     """The whole model of a configuration's class, with two layers."""
     module = importlib.import_module(kind.__module__.replace("configuration_", "modeling_"))
     classes = [
@@ -58,27 +52,5 @@ def made(kind: type, device: str = "meta") -> Any:
     for key in LAYERS:
         if type(getattr(config, key, None)) is int and "block_sizes" not in kind.__dataclass_fields__:
             setattr(config, key, min(2, getattr(config, key)))
-    with torch.device(device):
+    with torch.device("meta"):
         return min(classes, key=lambda each: (not each.__name__.endswith("Model"), len(each.__name__)))(config)
-
-
-def sinusoids(kind: type) -> list[str]:
-    """Tables of a model that are sinusoids, by fastpe's name of the convention."""
-    model = made(kind)
-    named = [name for name, _ in (*model.named_parameters(), *model.named_buffers()) if POSITIONS.search(name)]
-    if not named or sum(each.numel() for each in model.parameters()) > LARGE:
-        return []
-    try:
-        model, found = made(kind, "cpu"), []
-    except Exception:  # noqa: BLE001  # some classes only begin with weights of a file
-        return []
-    tables = dict((*model.named_parameters(), *model.named_buffers()))
-    for name in named:
-        rows = tables[name].detach().float().numpy()
-        rows = rows.reshape(-1, rows.shape[-1])[:8] if rows.ndim else np.zeros((0, 1))
-        known = (each for each in ENCODED if len(rows) == 8 and rows.shape[1] % 2 == 0 and rows.shape[1] > 6)
-        if same := [
-            each for each in known if np.allclose(fastpe.encode(8, rows.shape[1], convention=each), rows, atol=1e-4)
-        ]:
-            found.append(f"{name}: sinusoids of the convention {same[0]!r}")
-    return found

@@ -4,7 +4,7 @@
 measured.json is what tools/measure_models.py measures with the installed transformers, and written.json what nobody can
 measure, by hand and with sources. In what follows "the table" is both: rotation and layers (models), the way to the
 language model (parts), how tokens are numbered (ids), inputs of exported graphs (graphs, whose rows name rules in
-graph_rules), and what is added or biased.
+graph_rules), and what is added or biased (sinusoids, learned, biases).
 """
 
 from __future__ import annotations
@@ -18,14 +18,15 @@ from fastpe._config.file import Json, packaged
 
 @functools.cache
 def table() -> dict[str, Any]:
-    """What is measured, and what is written by hand, which counts where both have a field of a model, or a row."""
+    """What is measured, and what is written by hand, which counts where both have a row, or a field."""
     data, by_hand = packaged("measured.json"), written()
-    names = sorted({*data["models"], *by_hand["models"]})
-    models = {name: data["models"].get(name, {}) | by_hand["models"].get(name, {}) for name in names}
     rows = {kind: {**data[kind], **by_hand[kind]} for kind in ("parts", "ids", "graphs", "without")}
+    for kind in ("models", "sinusoids"):
+        names = sorted({*data[kind], *by_hand[kind]})
+        rows[kind] = {name: data[kind].get(name, {}) | by_hand[kind].get(name, {}) for name in names}
     for kind in ("learned", "biases"):  # by hand, each row has its source
-        rows[kind] = data.get(kind, {}) | {name: call for name, (call, _) in by_hand[kind].items()}
-    return {**by_hand, **rows, "models": models}
+        rows[kind] = data[kind] | {name: call for name, (call, _) in by_hand[kind].items()}
+    return {**by_hand, **rows}
 
 
 @functools.cache

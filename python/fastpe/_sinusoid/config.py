@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What a model's config.json says about its sinusoidal encoding: written.json names the convention of each `model_type`.
+"""What a model's config.json says about its sinusoidal encoding: a row for each `model_type` names its convention.
 
 What the fields of a row there mean:
 
