@@ -404,11 +404,11 @@ def test_wrong_files(tmp_path: pathlib.Path) -> None:
     path.write_text("{", encoding="utf-8")
     with pytest.raises(IsADirectoryError, match=re.escape(f"a directory, expected a file; give {str(path)!r}")):
         from_config(tmp_path)
-    with pytest.raises(ValueError, match="which is not JSON"):
+    with pytest.raises(ValueError, match=r"which is not a config\.json.*expected JSON"):
         from_config(path)
     for name in ("model.gguf", "model.safetensors", "model.onnx"):
         (tmp_path / name).write_bytes(b"GGUF\x03\xff")
-        with pytest.raises(ValueError, match=r"not a config\.json; .*give the config\.json of the same model"):
+        with pytest.raises(ValueError, match=r"not a config\.json: .*give the config\.json of the same model"):
             from_config(tmp_path / name)
     path.write_text("[]", encoding="utf-8")
     with pytest.raises(TypeError, match="which has a list, expected a JSON object"):

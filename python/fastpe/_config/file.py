@@ -36,13 +36,6 @@ def packaged(name: str, folder: str = "_config") -> dict[str, Any]:
     return json.loads(file.read_text("utf-8"))  # type: ignore[no-any-return]
 
 
-_without_config = {
-    ".gguf": 'give the config.json of the same model, or read its metadata as the page "From GGUF to options" says',
-    ".onnx": "give the config.json of the same model",
-    ".safetensors": "it holds weights: give the config.json of the same model",
-}
-
-
 def load(config: Json | str | os.PathLike[str]) -> Json:
     """`config` itself, or what the file of this name has."""
     loaded = config if isinstance(config, Mapping) else _loaded(config)
@@ -73,10 +66,9 @@ def _loaded(config: str | os.PathLike[str]) -> Json:
         try:
             loaded = json.load(file)
         except (RecursionError, ValueError) as error:
-            suffix = os.path.splitext(name)[1].lower()
-            what = "not a config.json" if suffix in _without_config else f"not JSON that can be read: {error}"
-            remedy = _without_config.get(suffix, "give a config.json")
-            raise refused(ValueError, "config", f"{found}, which is {what}", remedy=remedy) from None
+            found += f", which is not a config.json: {error}"
+            remedy = "give the config.json of the same model; of a GGUF file, see the page From GGUF to options"
+            raise refused(ValueError, "config", found, "JSON", remedy) from None
     if not isinstance(loaded, dict):
         raise refused(TypeError, "config", f"{found}, which has {a_type(loaded)}", "a JSON object")
     return loaded

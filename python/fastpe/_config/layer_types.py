@@ -31,6 +31,7 @@ _most_layers = 10_000
 # Where a file has no number of layers, so many show each type that the rule of its class has.
 _enough_layers = 60
 _full, _sliding = "full_attention", "sliding_attention"
+_dense_pattern = "prefix_dense_sliding_window_pattern"
 
 
 class LayerType(NamedTuple):
@@ -158,22 +159,22 @@ def _llama4(found: Found, count: int) -> list[str]:
 
 def _cohere2_moe(found: Found, count: int) -> list[str]:
     """The first layers, which are dense, have a pattern of their own."""
-    dense = _dense_layers(found.part)
+    dense = _first_dense(found.part)
     rule = {"every": 4, "key": "sliding_window_pattern", "types": [_sliding, _full]}
-    first = _by_rule(found, {**rule, "every": 1, "key": "prefix_dense_sliding_window_pattern"}, dense)
+    first = _by_rule(found, {**rule, "every": 1, "key": _dense_pattern}, dense)
     return [*first, *_by_rule(found, rule, count - dense)]
 
 
 def _dense(part: ModelConfig, count: int) -> list[bool]:
     """Which layers of Cohere 2 MoE are dense, and so rotated whatever their type is, if their pattern is 1."""
-    if part._json.get("prefix_dense_sliding_window_pattern") not in (None, 1):
-        return [False] * count
-    kinds, first = part._json.get("mlp_layer_types"), _dense_layers(part)
-    kinds = kinds if isinstance(kinds, (list, tuple)) else []
-    return [kinds[at] == "dense" if at < len(kinds) else at < first for at in range(count)]
+    kinds = ["dense"] * _first_dense(part)
+    if isinstance(written := part._json.get("mlp_layer_types"), (list, tuple)):
+        kinds = [*written]
+    is_pattern = part._json.get(_dense_pattern) in (None, 1)
+    return [is_pattern and kind == "dense" for kind in [*kinds, *[""] * count][:count]]
 
 
-def _dense_layers(part: ModelConfig) -> int:
+def _first_dense(part: ModelConfig) -> int:
     key = "first_k_dense_replace"
     return read_size(part._value(key), _most_layers) if part._json.get(key) else 0
 

@@ -9,6 +9,7 @@ is rotated, refuse the keys that were not read, and make the arguments of `Rotar
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 from collections.abc import Callable
@@ -30,18 +31,17 @@ Source = Json | str | os.PathLike[str] | ModelConfig
 
 
 class Model:
-    """The layers of one config; numbers are read when a layer asks for them, once for all that are alike."""
+    """The layers of one config."""
 
     def __init__(self, config: Source, given: Json, wanted: str = "rotation") -> None:
-        given = {name: _checks[name](name, value) for name, value in given.items() if value is not None}
+        given = {name: value for name, value in given.items() if value is not None}
+        given |= {name: check(given[name]) for name, check in _checks.items() if name in given}
         self.found = found = _find(model_of(config), given, wanted)
         if key := unmet(found.part, found.row.requires, found.row.defaults):
             use = use_of(found.part._known_type or "") or "leave its queries and keys as they are"
             remedy = f"{use}, or write {json.dumps({key: found.row.requires[key][0]})} if yours has one"
             value = found.part._json.get(key, found.row.defaults.get(key))
             raise wrong(found.part._at(key), f"is {shown(value)}: this model has no rotary embedding", remedy=remedy)
-        self._has_lists = any(isinstance(found.part._json.get(key), (list, tuple)) for key in found.row.number_keys)
-        self._ropes: dict[Any, Rope] = {}
         self.layers = layer_types(found)
 
     def of_type(self, name: str) -> list[LayerType]:
@@ -56,33 +56,24 @@ class Model:
             raise refused(ValueError, "layer_type", f"is {name!r}", remedy=remedy)
         return [layer for layer in self.layers if name in (layer.name, row.entries.get(layer.name))] or [layer]
 
-    def key_of(self, layer: LayerType) -> Any:
-        """Equal for layers that are rotated alike."""
-        return layer.name, repr(self.found.own.get(layer.at)), layer.at if self._has_lists else None
-
-    def rope(self, layer: LayerType) -> Rope:
-        """The numbers of a layer that is rotated."""
-        key = self.key_of(layer)
-        if key not in self._ropes:
-            self._ropes[key] = read_rope(self.found, layer)
-        return self._ropes[key]
-
-    def different(self, layers: list[LayerType]) -> dict[Any, dict[str, Any]]:
-        """The arguments of each `RotaryEmbedding` that differs, by the key of its layers."""
-        rotated = {self.key_of(layer): self.rope(layer) for layer in reversed(layers) if layer.is_rotated}
-        made = {key: _arguments(rope, self.found.given) for key, rope in rotated.items()}
-        if rotated:
-            refuse_unread(self.found, [*rotated.values()])
-        return made
+    def arguments(self, layers: list[LayerType]) -> list[dict[str, Any] | None]:
+        """Those of the `RotaryEmbedding` of each layer, one mapping for all that are alike; None: it is not rotated."""
+        found, own = self.found, self.found.own
+        has_lists = any(isinstance(found.part._json.get(key), (list, tuple)) for key in found.row.number_keys)
+        keys = [(layer.name, repr(own.get(layer.at)), layer.at if has_lists else None) for layer in layers]
+        first = {key: layer for key, layer in zip(reversed(keys), reversed(layers), strict=True) if layer.is_rotated}
+        ropes = {key: read_rope(found, layer) for key, layer in first.items()}
+        made = {key: _arguments(rope, found.given) for key, rope in ropes.items()}
+        if ropes:
+            refuse_unread(found, [*ropes.values()])
+        return [made[key] if layer.is_rotated else None for key, layer in zip(keys, layers, strict=True)]
 
 
-_checks: dict[str, Callable[[str, Any], Any]] = {
-    "base": lambda _, value: value,
-    "interleaved": flag,
-    "mrope": flag,
-    "rotary_dim": lambda _, value: read_rotary_dim(value),
-    "scaling": lambda _, value: value,
-    "seq_len": lambda name, value: integer(name, value, 0),
+_checks: dict[str, Callable[[Any], Any]] = {
+    "interleaved": functools.partial(flag, "interleaved"),
+    "mrope": functools.partial(flag, "mrope"),
+    "rotary_dim": read_rotary_dim,
+    "seq_len": lambda value: integer("seq_len", value, 0),
 }
 
 
@@ -99,26 +90,25 @@ def _find(config: ModelConfig, given: Json, wanted: str) -> Found:
     return Found(part, unknown_row(part, given["interleaved"]), outer, given)
 
 
-def read_layers(config: Source, given: Json) -> tuple[list[dict[str, Any]], list[int | None]]:
-    """The arguments of each `RotaryEmbedding` that differs, and which of them each layer has; None: it is not rotated."""
+def read_layers(config: Source, given: Json) -> list[dict[str, Any] | None]:
+    """The arguments of the `RotaryEmbedding` of each layer, one mapping for all that are alike; None: it is not rotated."""
     model = Model(config, given)
     part, row = model.found.part, model.found.row
     if number_of_layers(part, row) is None:
         key = row.names_of("num_hidden_layers")[0]
         raise wrong(part._at(key), "is missing, the number of layers", remedy="write it")
-    made = model.different(model.layers)
-    places = {key: at for at, key in enumerate(made)}
-    return [*made.values()], [places[model.key_of(layer)] if layer.is_rotated else None for layer in model.layers]
+    return model.arguments(model.layers)
 
 
 def read_layer(config: Source, layer_type: str | None, given: Json) -> dict[str, Any]:
     """The arguments of the `RotaryEmbedding` of all layers, or of those of one type, which are alike."""
     model = Model(config, given)
     chosen = model.layers if layer_type is None else model.of_type(text("layer_type", layer_type))
-    made = [*model.different(chosen).values()]
+    different = {id(each): each for each in model.arguments(chosen)}
+    first, *others = different.values()
+    if first is not None and all(each == first for each in others):
+        return first
     rotated = [layer for layer in chosen if layer.is_rotated]
-    if len(rotated) == len(chosen) and all(each == made[0] for each in made):
-        return made[0]
     which = "was not given, and the layers of this model" if layer_type is None else f"is {layer_type!r}, whose layers"
     left = [str(layer.at) for layer in chosen if not layer.is_rotated]
     what = f"are not all rotated: {', '.join(left[:3])}{', ..' * (len(left) > 3)} are not"
@@ -169,13 +159,10 @@ def _frequency_axes(rope: Rope) -> Any:
     row, entry = rope.entry.row, rope.entry
     division, default = row.mrope or ("", None)
     if division in ("", "doubled"):
-        found, remedy = "is True, but models of this type have one coordinate", "leave it out for text"
+        found = "is True, but this model is not known to have several coordinates"
         if division:
             found = "is True, but the partners of a pair have different angles in this model, which is not a rotation"
-        elif not row.source:
-            found = "is True, but what coordinate turns which frequency is not known of this model_type"
-            remedy = "use one of fastpe.rotary_layouts, or leave it out for text"
-        raise refused(ValueError, "mrope", found, remedy=remedy)
+        raise refused(ValueError, "mrope", found, remedy="leave it out for text, or use one of fastpe.rotary_layouts")
     mixed = entry.inner("mrope_interleaved")
     if mixed.found is not None and bool(mixed.found) != (division == "strides"):
         remedy = "leave it out to do as transformers, or use one of fastpe.rotary_layouts"

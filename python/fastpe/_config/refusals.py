@@ -93,7 +93,10 @@ def _instead(config: ModelConfig, wanted: str) -> tuple[str, str]:
     if name in data["told"]:
         # The first of its sentences whose key the config has.
         return "", next(sentence for key, sentence in data["told"][name].items() if not key or written.get(key))
-    if use_of(name) and (key := _key_of_own_code(written)):
+    # A key that a type has only in models with code of their own, such as Jina's and MosaicML's, which are "bert".
+    kind = "position_embedding_type" if written.get("position_embedding_type") in ("alibi", "rope", "rotary") else ""
+    own = (str(key) for key, each in written.items() if each and re.search("rope|rotary|alibi", str(key)))
+    if use_of(name) and (key := kind or next(own, "")):
         remedy = (
             "use RotaryEmbedding(rotary_dim, ..) if its own code rotates, or add and rotate nothing if it has ALiBi"
         )
@@ -115,13 +118,6 @@ def _instead(config: ModelConfig, wanted: str) -> tuple[str, str]:
         guess = guess or "print(fastpe.rotary_layouts) for models of images and videos"
         remedy = f"{remedy}{other_models(written)}; {guess}"
     return f"{', which is not known' * bool(name)}{said}", remedy
-
-
-def _key_of_own_code(config: Json) -> str:
-    """A key that a type has only in models with code of their own, such as Jina's and MosaicML's, which are "bert"."""
-    if config.get("position_embedding_type") in ("alibi", "rope", "rotary"):
-        return "position_embedding_type"
-    return next((key for key, each in config.items() if each and re.search("rope|rotary|alibi", str(key))), "")
 
 
 def use_of(model_type: str, config: Json | None = None) -> str:

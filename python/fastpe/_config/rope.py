@@ -70,18 +70,21 @@ class Entry(NamedTuple):
 
         If the config has no rope mapping, transformers takes the row's, and does not look at the config's own key then.
         """
-        inner, outer, usual = self.inner(key), self.outer(key), getattr(self.row, key)
-        chosen, argument = first(inner, outer), "base=" if key == "rope_theta" else "rotary_dim="
+        row, inner, outer = self.row, self.inner(key), self.outer(key)
+        usual, argument = getattr(row, key), "base=" if key == "rope_theta" else "rotary_dim="
+        is_needed = key == "rope_theta" or (row.partial is True and row.rope.get(key, 1.0) != 1.0)
+        if self.form == "entry" and is_needed and key not in self.mapping:
+            raise wrong(inner.path, "is missing", remedy=f"write it, or give {argument}")
         if None not in (inner.found, outer.found) and inner.found != outer.found:
-            if not self.row.is_known:
+            if not row.is_known:
                 found = f"is {shown(outer.found)}, and {path_text(inner.path)} is {shown(inner.found)}"
                 raise wrong(outer.path, found, "the same", f"leave one out, or give {argument}")
             if self.form == "row":
                 remedy = f'write {inner.found!r}, or {{"rope_parameters": {{"{key}": {shown(outer.found)}, ..}}}}'
                 raise not_read(outer.path, outer.found, remedy)
+        chosen, last = first(inner, outer), row.names_of(key)[-1:]
         if chosen.found is not None:
             return Value(read_number(chosen), chosen.path)
-        last = self.row.names_of(key)[-1:]
         if usual is not None and (key in self.mapping or not self.part._json.keys().isdisjoint(last)):
             raise wrong(chosen.path, "is null", "a number", f"write {usual} for the default, or give {argument}")
         return Value(usual, chosen.path)
@@ -165,12 +168,8 @@ def _base(entry: Entry) -> Value:
     """The base of the frequencies."""
     row, part, key = entry.row, entry.part, "rope_theta"
     names, of_layers = row.names_of(key), row.rotated_layers.get("list", "")
-    if of_layers in names and part._json.get(of_layers) is not None:
-        found = entry.outer(key)
-    elif entry.form == "entry" and key not in entry.mapping:
-        raise wrong((*entry.place, key), "is missing", remedy="write it, or give base=")
-    else:
-        found = entry.number(key)
+    is_of_layer = of_layers in names and part._json.get(of_layers) is not None
+    found = entry.outer(key) if is_of_layer else entry.number(key)
     if found.found is None:
         remedy = f"give base={other_models(part._json)}"
         raise wrong(found.path, "is missing, and its default is not known", remedy=remedy)
@@ -225,9 +224,7 @@ def _width(entry: Entry, head: Value) -> tuple[int, float]:
 
 def _share(entry: Entry) -> Value:
     """The part of the head that is rotated."""
-    share, usual = entry.number(_partial), entry.row.rope.get(_partial)
-    if share.found is None and entry.form == "entry" and entry.row.partial is True and usual not in (None, 1.0):
-        raise wrong((*entry.place, _partial), "is missing", remedy=f"write 1.0 for whole heads, or {usual}")
+    share = entry.number(_partial)
     if share.found is not None and not 0.0 < share.found <= 1.0:
         raise wrong(share.path, f"is {share.found!r}", "a number above 0, at most 1")
     return first(share, Value(1.0, share.path))

@@ -30,14 +30,10 @@ _pairings = ("rope_gpt_neox", "gpt_neox", "neox"), ("rope_gptj", "gptj")
 def _keys() -> dict[str, Any]:
     """The table, its patterns compiled."""
     data: dict[str, Any] = table()["keys"]
-    patterns = {name: re.compile(data[name]) for name in ("words", "types")}
-    parts = re.compile("|".join(name.replace("*", ".*") for name in data["parts"]))
-    return (
-        data
-        | {name: frozenset(data[name]) for name in ("names", "harmless", "sizes", "models")}
-        | patterns
-        | {"parts": parts}
-    )
+    sets = {name: frozenset(data[name]) for name in ("names", "harmless", "sizes", "models")}
+    parts = "|".join(name.replace("*", ".*") for name in data["parts"])
+    patterns = {"words": data["words"], "types": data["types"], "parts": parts}
+    return {**data, **sets, **{name: re.compile(pattern) for name, pattern in patterns.items()}}
 
 
 def concerns_rotation(name: str) -> bool:

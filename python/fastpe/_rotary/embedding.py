@@ -391,11 +391,12 @@ RotaryEmbedding.layers_from_config(config), which has an entry for each layer, o
         from fastpe._config.layers import read_layers
 
         given = {"interleaved": interleaved, "base": base, "scaling": scaling, "rotary_dim": rotary_dim}
-        different, layers = read_layers(config, given | {"seq_len": seq_len, "mrope": mrope})
-        made = [cls._of_model(**arguments, max_len=max_len) for arguments in different]
+        layers = read_layers(config, given | {"seq_len": seq_len, "mrope": mrope})
+        different = {id(arguments): arguments for arguments in layers if arguments is not None}
+        made = {at: cls._of_model(**arguments, max_len=max_len) for at, arguments in different.items()}
         shared: dict[RotaryEmbedding, RotaryEmbedding] = {}
-        made = [shared.setdefault(each, each) for each in made]
-        return tuple(None if at is None else made[at] for at in layers)
+        made = {at: shared.setdefault(each, each) for at, each in made.items()}
+        return tuple(made.get(id(arguments)) for arguments in layers)
 
     @classmethod
     @names_keywords
