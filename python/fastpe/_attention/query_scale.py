@@ -15,15 +15,14 @@ from fastpe import _core
 from fastpe._arguments import integer, names_keywords, numbers
 from fastpe._arrays import ArrayLike
 from fastpe._config.file import Value, read_number, wrong
-from fastpe._config.layer_types import LayerType
-from fastpe._config.layers import Model
+from fastpe._config.layer_types import LayerType, layer_types
+from fastpe._config.layers import find
 from fastpe._config.model import ModelConfig
+from fastpe._config.model_type import Found
 from fastpe._config.rope import entry_of, trained_length
 from fastpe._errors import refused
 
 _exact = decimal.Context(prec=60)
-# The defaults of the class of Llama 4
-_of_temperature = {"floor_scale": 8192, "attn_scale": 0.1}
 
 
 @names_keywords
@@ -84,47 +83,49 @@ def query_scale(
     >>> fastpe.query_scale(llama4, [0, 8191, 100_000], layer=3)
     array([1.        , 1.06931472, 1.25649494])
     """
-    model = Model(config, {}, "scores")
+    found = find(config, {}, "scores")
+    layers = layer_types(found)
     is_count = isinstance(positions, int)
     given = np.arange(integer("positions", positions, 0)) if is_count else _core.array(positions, "positions")
     where = numbers("positions", given, "numbers", dtype="int64" if given.dtype.kind in "iu" else "float64")
     if not (np.isfinite(where) & (where >= 0)).all():
         raise refused(ValueError, "positions", "is empty, or has a number below 0", "positions of at least 0")
     # One layer, or one that is rotated and one that is not.
-    kinds = {each.is_rotated: each for each in model.layers}
-    at = None if layer is None else integer("layer", layer, 0, len(model.layers) - 1)
-    made = [_scale(model, each, where) for each in ([*kinds.values()] if at is None else [model.layers[at]])]
+    kinds = {each.is_rotated: each for each in layers}
+    at = None if layer is None else integer("layer", layer, 0, len(layers) - 1)
+    made = [_scale(found, each, where) for each in ([*kinds.values()] if at is None else [layers[at]])]
     if any(not np.array_equal(each, made[0]) for each in made):
-        remedy = f"give layer=, from 0 to {len(model.layers) - 1}"
+        remedy = f"give layer=, from 0 to {len(layers) - 1}"
         raise refused(ValueError, "layer", "was not given, and the layers of this model are not alike", remedy=remedy)
     return made[0]
 
 
-def _scale(model: Model, layer: LayerType, positions: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
+def _scale(found: Found, layer: LayerType, positions: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
     """The scale of one layer, at these positions."""
-    kinds, part = model.found.row.query_scale, model.found.part
-    factor, strength, steps = decimal.Decimal(1), decimal.Decimal(0), np.zeros(positions.shape, np.int64)
+    kinds, part = found.row.query_scale, found.part
+    factor, strength, length, shift = decimal.Decimal(1), decimal.Decimal(0), decimal.Decimal(1), 0
     with decimal.localcontext(_exact):
         if "mscale" in kinds:
-            entry = entry_of(model.found, layer)
+            entry = entry_of(found, layer)
             if entry.rope_type != "default" and entry.inner("mscale_all_dim").found:
                 scaled, mscale = (_number(entry.inner(key)) for key in ("factor", "mscale_all_dim"))
                 factor = (decimal.Decimal("0.1") * mscale * scaled.ln() + 1) ** 2 if scaled > 1 else factor
         if "llama_4" in kinds:
-            entry = entry_of(model.found, layer)
-            strength, trained = _number(entry.inner("llama_4_scaling_beta")), _number(trained_length(entry))
-            steps = (positions // int(trained)).astype(np.int64)
+            entry = entry_of(found, layer)
+            strength = _number(entry.inner("llama_4_scaling_beta"))
+            length = _number(trained_length(entry), above_zero=True)
         if "temperature" in kinds and not layer.is_rotated and part._json.get("attn_temperature_tuning", True):
-            length, strength = (_number(part._value(key, usual)) for key, usual in _of_temperature.items())
-            if length <= 0:
-                raise wrong(part._at("floor_scale"), f"is {length}", "a number above 0")
-            steps = ((positions + 1) // (int(length) if length % 1 == 0 else float(length))).astype(np.int64)
+            strength, shift = _number(part._value("attn_scale", 0.1)), 1
+            length = _number(part._value("floor_scale", 8192), above_zero=True)
+        steps = np.zeros(positions.shape, np.int64)
+        if strength:
+            steps = ((positions + shift) // (int(length) if length % 1 == 0 else float(length))).astype(np.int64)
         different, places = np.unique(steps, return_inverse=True)
         scales = [float(factor * (1 + strength * decimal.Decimal(1 + step).ln())) for step in different.tolist()]
     return np.array(scales, np.float64)[places].reshape(positions.shape)
 
 
-def _number(value: Value) -> decimal.Decimal:
-    if value.found is None:
-        raise wrong(value.path, "is missing", "a number", "write it")
+def _number(value: Value, *, above_zero: bool = False) -> decimal.Decimal:
+    if value.found is None or (read_number(value) <= 0.0 and above_zero):
+        raise wrong(value.path, f"is {value.found}", "a number above 0" if above_zero else "a number")
     return decimal.Decimal(read_number(value))

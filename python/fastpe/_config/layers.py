@@ -30,45 +30,7 @@ from fastpe._rotary.scaling import ScalingOfFile, axes_of, ideal_frequencies, re
 Source = Json | str | os.PathLike[str] | ModelConfig
 
 
-class Model:
-    """The layers of one config."""
-
-    def __init__(self, config: Source, given: Json, wanted: str = "rotation") -> None:
-        given = {name: value for name, value in given.items() if value is not None}
-        given |= {name: check(given[name]) for name, check in _checks.items() if name in given}
-        self.found = found = _find(model_of(config), given, wanted)
-        if key := unmet(found.part, found.row.requires, found.row.defaults):
-            use = use_of(found.part._known_type or "") or "leave its queries and keys as they are"
-            remedy = f"{use}, or write {json.dumps({key: found.row.requires[key][0]})} if yours has one"
-            value = found.part._json.get(key, found.row.defaults.get(key))
-            raise wrong(found.part._at(key), f"is {shown(value)}: this model has no rotary embedding", remedy=remedy)
-        self.layers = layer_types(found)
-
-    def of_type(self, name: str) -> list[LayerType]:
-        """The layers of one type; one without an index where the file has none, and the type is known."""
-        row, entries, types = self.found.row, self.found.rope.entries, [layer.name for layer in self.layers]
-        known = [*dict.fromkeys([*row.layers, *entries, *types])]
-        is_said = bool(row.layers or row.layer_types or row.rotated_layers or entries) or has_types(self.found.part)
-        layer = LayerType(None, name, is_rotated(self.found, name))
-        if layer.is_rotated and "base" not in self.found.given and not (is_said and name in known):
-            names = ", ".join(map(repr, known))
-            remedy = f"give one of {names}" if is_said else "leave it out: the config has one type"
-            raise refused(ValueError, "layer_type", f"is {name!r}", remedy=remedy)
-        return [layer for layer in self.layers if name in (layer.name, row.entries.get(layer.name))] or [layer]
-
-    def arguments(self, layers: list[LayerType]) -> list[dict[str, Any] | None]:
-        """Those of the `RotaryEmbedding` of each layer, one mapping for all that are alike; None: it is not rotated."""
-        found, own = self.found, self.found.own
-        has_lists = any(isinstance(found.part._json.get(key), (list, tuple)) for key in found.row.number_keys)
-        keys = [(layer.name, repr(own.get(layer.at)), layer.at if has_lists else None) for layer in layers]
-        first = {key: layer for key, layer in zip(reversed(keys), reversed(layers), strict=True) if layer.is_rotated}
-        ropes = {key: read_rope(found, layer) for key, layer in first.items()}
-        made = {key: _arguments(rope, found.given) for key, rope in ropes.items()}
-        if ropes:
-            refuse_unread(found, [*ropes.values()])
-        return [made[key] if layer.is_rotated else None for key, layer in zip(keys, layers, strict=True)]
-
-
+# Of arguments, whose values are checked before a file is read.
 _checks: dict[str, Callable[[Any], Any]] = {
     "interleaved": functools.partial(flag, "interleaved"),
     "mrope": functools.partial(flag, "mrope"),
@@ -77,34 +39,44 @@ _checks: dict[str, Callable[[Any], Any]] = {
 }
 
 
-def _find(config: ModelConfig, given: Json, wanted: str) -> Found:
-    """The model of text in `config`, or the model that it is."""
-    if config.vision is config:
-        raise refusal(config, wanted)
-    *around, part = config._levels
+def find(config: Source, given: Json, wanted: str = "rotation") -> Found:
+    """The model of text in `config`, or the model that it is; one that is rotated."""
+    given = {name: value for name, value in given.items() if value is not None}
+    given |= {name: check(given[name]) for name, check in _checks.items() if name in given}
+    whole = model_of(config)
+    if whole.vision is whole:
+        raise refusal(whole, wanted)
+    *around, part = whole._levels
     outer = tuple(level for level in around if level._json.keys() - {"model_type"} - part._json.keys())
     if part._known_type in table()["models"]:
-        return Found(part, row_of(part._known_type), outer, given)
-    if "interleaved" not in given or is_known(part):
+        row = row_of(part._known_type)
+    elif "interleaved" not in given or is_known(part):
         raise refusal(part, wanted)
-    return Found(part, unknown_row(part, given["interleaved"]), outer, given)
+    else:
+        row = unknown_row(part, given["interleaved"])
+    if key := unmet(part, row.requires, row.defaults):
+        use = use_of(part._known_type or "") or "leave its queries and keys as they are"
+        remedy = f"{use}, or write {json.dumps({key: row.requires[key][0]})} if yours has one"
+        what = f"is {shown(part._json.get(key, row.defaults.get(key)))}: this model has no rotary embedding"
+        raise wrong(part._at(key), what, remedy=remedy)
+    return Found(part, row, outer, given)
 
 
 def read_layers(config: Source, given: Json) -> list[dict[str, Any] | None]:
     """The arguments of the `RotaryEmbedding` of each layer, one mapping for all that are alike; None: it is not rotated."""
-    model = Model(config, given)
-    part, row = model.found.part, model.found.row
-    if number_of_layers(part, row) is None:
-        key = row.names_of("num_hidden_layers")[0]
-        raise wrong(part._at(key), "is missing, the number of layers", remedy="write it")
-    return model.arguments(model.layers)
+    found = find(config, given)
+    if number_of_layers(found.part, found.row) is None:
+        key = found.row.names_of("num_hidden_layers")[0]
+        raise wrong(found.part._at(key), "is missing, the number of layers", remedy="write it")
+    return _arguments_of(found, layer_types(found))
 
 
 def read_layer(config: Source, layer_type: str | None, given: Json) -> dict[str, Any]:
     """The arguments of the `RotaryEmbedding` of all layers, or of those of one type, which are alike."""
-    model = Model(config, given)
-    chosen = model.layers if layer_type is None else model.of_type(text("layer_type", layer_type))
-    different = {id(each): each for each in model.arguments(chosen)}
+    found = find(config, given)
+    layers = layer_types(found)
+    chosen = layers if layer_type is None else _of_type(found, layers, text("layer_type", layer_type))
+    different = {id(each): each for each in _arguments_of(found, chosen)}
     first, *others = different.values()
     if first is not None and all(each == first for each in others):
         return first
@@ -117,11 +89,35 @@ def read_layer(config: Source, layer_type: str | None, given: Json) -> dict[str,
         what, remedy = "are not rotated", "leave their queries and keys as they are"
     elif layer_type is None and len({layer.name for layer in chosen}) > 1:
         remedy += f", or give layer_type=, one of {', '.join(dict.fromkeys(repr(layer.name) for layer in rotated))}"
-    found = f"{which} {what if left else 'have rotations of their own'}"
-    raise refused(ValueError, "layer_type", found, remedy=remedy)
+    raise refused(ValueError, "layer_type", f"{which} {what if left else 'have rotations of their own'}", remedy=remedy)
+
+
+def _of_type(found: Found, layers: list[LayerType], name: str) -> list[LayerType]:
+    """The layers of one type; one without an index where the file has none, and the type is known."""
+    row, entries = found.row, found.rope.entries
+    is_said = bool(row.layers or row.layer_types or row.rotated_layers or entries) or has_types(found.part)
+    known = [*row.layers, *entries, *(layer.name for layer in layers)] if is_said else []
+    other = LayerType(None, name, is_rotated(found, name))
+    if other.is_rotated and "base" not in found.given and name not in known:
+        remedy = f"give one of {', '.join(dict.fromkeys(map(repr, known)))}"
+        remedy = remedy if known else "leave it out: the config has one type"
+        raise refused(ValueError, "layer_type", f"is {name!r}", remedy=remedy)
+    return [layer for layer in layers if name in (layer.name, row.entries.get(layer.name))] or [other]
 
 
 # The arguments
+
+
+def _arguments_of(found: Found, layers: list[LayerType]) -> list[dict[str, Any] | None]:
+    """Those of the `RotaryEmbedding` of each layer, one mapping for all that are alike; None: it is not rotated."""
+    has_lists = any(isinstance(found.part._json.get(key), (list, tuple)) for key in found.row.number_keys)
+    keys = [(layer.name, repr(found.own.get(layer.at)), layer.at if has_lists else None) for layer in layers]
+    first = {key: layer for key, layer in zip(reversed(keys), reversed(layers), strict=True) if layer.is_rotated}
+    ropes = {key: read_rope(found, layer) for key, layer in first.items()}
+    made = {key: _arguments(rope, found.given) for key, rope in ropes.items()}
+    if ropes:
+        refuse_unread(found, [*ropes.values()])
+    return [made[key] if layer.is_rotated else None for key, layer in zip(keys, layers, strict=True)]
 
 
 def _arguments(rope: Rope, given: Json) -> dict[str, Any]:

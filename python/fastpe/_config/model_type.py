@@ -138,15 +138,15 @@ class Found:
     @functools.cached_property
     def own(self) -> Mapping[int | None, Json]:
         """What the config says of single layers, as transformers 5 writes it, by the layer's number."""
-        part, layers = self.part, self.part._json.get("per_layer_config") or {}
-        numbers = layers if isinstance(layers, Mapping) else {"": None}
-        for at, values in numbers.items():
-            if not re.fullmatch("[0-9]{1,9}", str(at)) or not isinstance(values, Mapping):
-                expected = "mappings by the layer's number"
-                raise wrong(part._at("per_layer_config"), f"is {shown(layers)}", expected, kind=TypeError)
-            for name in ("rope_scaling", "rope_parameters"):
-                if name in values and values[name] != part._json.get(name):
-                    place, remedy = part._at("per_layer_config", at, name), "give rotary_dim= and base="
-                    raise wrong(place, f"is {shown(values[name])}", "that of the whole model", remedy)
+        part, key = self.part, "per_layer_config"
+        layers = part._json.get(key) or {}
+        is_numbered = isinstance(layers, Mapping) and all(re.fullmatch("[0-9]{1,9}", str(at)) for at in layers)
+        if not is_numbered or not all(isinstance(values, Mapping) for values in layers.values()):
+            raise wrong(part._at(key), f"is {shown(layers)}", "mappings by the layer's number", kind=TypeError)
+        for at, values in layers.items():
+            for name in {"rope_scaling", "rope_parameters"} & {*values}:
+                if values[name] != part._json.get(name):
+                    found, remedy = f"is {shown(values[name])}", "give rotary_dim= and base="
+                    raise wrong(part._at(key, at, name), found, "that of the whole model", remedy)
         read = {*self.row.width, *self.row.read_keys}
         return {int(at): {key: each for key, each in values.items() if key in read} for at, values in layers.items()}

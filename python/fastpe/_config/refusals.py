@@ -10,7 +10,7 @@ from typing import Any
 from fastpe._arguments import model_guess, shown
 from fastpe._config.file import Json
 from fastpe._config.model import ModelConfig
-from fastpe._config.model_type import ModelType, row_of
+from fastpe._config.model_type import row_of
 from fastpe._config.tables import table
 from fastpe._errors import refused
 
@@ -68,11 +68,6 @@ def unmet(config: ModelConfig, requires: Mapping[str, list[Any]], defaults: Json
     return next((key for key, value in values.items() if value not in requires[key]), "")
 
 
-def is_rotated_model(config: ModelConfig, row: ModelType) -> bool:
-    """Whether the file says that a model of a type that may be rotated is."""
-    return not unmet(config, row.requires, row.defaults)
-
-
 def _of_diffusers(kind: str) -> str:
     row = table()["diffusers"].get(kind, {})
     if kind.endswith("Pipeline"):
@@ -107,7 +102,7 @@ def _instead(config: ModelConfig, wanted: str) -> tuple[str, str]:
     for _ in range(3):  # to the type of its language model
         of_text = data["parts"].get(of_text, [of_text])[-1]
     clause = f", which is not a model that {_has.get(wanted, 'rotates by one coordinate')}"
-    if of_text in data["models"] and is_rotated_model(config, row_of(of_text)):
+    if of_text in data["models"] and not unmet(config, row_of(of_text).requires, row_of(of_text).defaults):
         return clause, "use fastpe.RotaryEmbedding.from_config(config)"
     if use or name in data["without"]:
         none = "leave its queries and keys as they are, or use RotaryEmbedding(rotary_dim, ..) if yours has one"

@@ -20,7 +20,7 @@ from fastpe._config.file import Value, read_number, read_size, wrong
 from fastpe._config.masks import masks_of
 from fastpe._config.model import ModelConfig
 from fastpe._config.model_type import row_of
-from fastpe._config.refusals import is_rotated_model, other_file, parameters_of, refusal, use_of
+from fastpe._config.refusals import other_file, parameters_of, refusal, unmet, use_of
 from fastpe._config.tables import table
 
 _widest, _enough = 118, 4096
@@ -153,7 +153,8 @@ class _Writer:
     def _language_model(self, part: ModelConfig, name: str, title: str) -> None:
         """What a part adds, rotates or multiplies, and how its tokens are numbered."""
         known = part._known_type
-        if known in table()["models"] and is_rotated_model(part, row_of(known or "")):
+        row = row_of(known or "") if known in table()["models"] else None
+        if row is not None and not unmet(part, row.requires, row.defaults):
             self._rotation(part, name, title)
         elif known in table()["sinusoids"] and (
             found := _quiet(f"fastpe.PositionalEncoding.from_config({name})", self.config)
