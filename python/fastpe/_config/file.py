@@ -98,8 +98,6 @@ def _hint(config: Any) -> str:
         return "give json.loads(config)" if config.lstrip().startswith(b"{") else "give os.fsdecode(config)"
     if hasattr(config, "to_dict"):
         return "give config.to_dict()"
-    if isinstance(config, (list, tuple)) and len(config) == 1 and isinstance(config[0], (Mapping, str)):
-        return "give config[0]"
     return "give the dictionary of your model's config.json, or its path"
 
 
@@ -123,11 +121,6 @@ def wrong(
 ) -> Exception:
     """An error to raise about one key of the config."""
     return refused(kind, path_text(path), found, expected, remedy)
-
-
-def not_read(path: Path, value: Any, remedy: str) -> Exception:
-    """An error to raise about a value that another system may read."""
-    return wrong(path, f"is {shown(value)}, which transformers does not read here", remedy=remedy)
 
 
 def read_number(value: Value) -> float:

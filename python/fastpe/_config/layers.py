@@ -16,7 +16,7 @@ from collections.abc import Callable
 from typing import Any
 
 from fastpe._arguments import flag, integer, shown, text
-from fastpe._config.file import Json, not_read, path_text, wrong
+from fastpe._config.file import Json, path_text, wrong
 from fastpe._config.layer_types import LayerType, has_types, is_rotated, layer_types, number_of_layers
 from fastpe._config.model import ModelConfig, model_of
 from fastpe._config.model_type import Found, row_of, unknown_row
@@ -161,8 +161,8 @@ def _frequency_axes(rope: Rope) -> Any:
         raise refused(ValueError, "mrope", found, remedy="leave it out for text, or use one of fastpe.rotary_layouts")
     mixed = entry.inner("mrope_interleaved")
     if mixed.found is not None and bool(mixed.found) != (division == "strides"):
-        remedy = "leave it out to do as transformers, or use one of fastpe.rotary_layouts"
-        raise not_read(mixed.path, mixed.found, remedy)
+        found, remedy = f"is {shown(mixed.found)}, which transformers does not read", "use one of fastpe.rotary_layouts"
+        raise wrong(mixed.path, found, remedy=f"leave it out to do as it does, or {remedy}")
     path = entry.inner("mrope_section").path
     sections = default if entry.inner("mrope_section").found is None else entry.inner("mrope_section").found
     if not isinstance(sections, (list, tuple)) or [type(each) for each in sections] != [int] * 3:

@@ -145,8 +145,6 @@ class Found:
             raise wrong(part._at(key), f"is {shown(layers)}", "mappings by the layer's number", kind=TypeError)
         for at, values in layers.items():
             for name in {"rope_scaling", "rope_parameters"} & {*values}:
-                if values[name] != part._json.get(name):
-                    found, remedy = f"is {shown(values[name])}", "give rotary_dim= and base="
-                    raise wrong(part._at(key, at, name), found, "that of the whole model", remedy)
+                raise wrong(part._at(key, at, name), "is given", "one for the model", "give rotary_dim= and base=")
         read = {*self.row.width, *self.row.read_keys}
         return {int(at): {key: each for key, each in values.items() if key in read} for at, values in layers.items()}

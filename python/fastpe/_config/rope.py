@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from fastpe._arguments import flag, shown
-from fastpe._config.file import Json, Path, Value, first, not_read, path_text, read_number, read_size, wrong
+from fastpe._config.file import Json, Path, Value, first, path_text, read_number, read_size, wrong
 from fastpe._config.layer_types import LayerType
 from fastpe._config.model import ModelConfig
 from fastpe._config.model_type import Found, ModelType
@@ -75,13 +75,11 @@ class Entry(NamedTuple):
         is_needed = key == "rope_theta" or (row.partial is True and row.rope.get(key, 1.0) != 1.0)
         if self.form == "entry" and is_needed and key not in self.mapping:
             raise wrong(inner.path, "is missing", remedy=f"write it, or give {argument}")
-        if None not in (inner.found, outer.found) and inner.found != outer.found:
-            if not row.is_known:
-                found = f"is {shown(outer.found)}, and {path_text(inner.path)} is {shown(inner.found)}"
-                raise wrong(outer.path, found, "the same", f"leave one out, or give {argument}")
-            if self.form == "row":
-                remedy = f'write {inner.found!r}, or {{"rope_parameters": {{"{key}": {shown(outer.found)}, ..}}}}'
-                raise not_read(outer.path, outer.found, remedy)
+        differ = None not in (inner.found, outer.found) and inner.found != outer.found
+        if differ and (self.form == "row" or not row.is_known):
+            other = path_text(inner.path) if self.form != "row" else "that of the rope mapping of its class"
+            found = f"is {shown(outer.found)}, and {other} is {shown(inner.found)}"
+            raise wrong(outer.path, found, "the same", f"leave out the one that is not meant, or give {argument}")
         chosen, last = first(inner, outer), row.names_of(key)[-1:]
         if chosen.found is not None:
             return Value(read_number(chosen), chosen.path)
@@ -207,18 +205,15 @@ def _width(entry: Entry, head: Value) -> tuple[int, float]:
         width = read_size(exact, largest_dim)
         return width, width / (head.found or width)
     if head.found is None:
-        # The tail of a head is the width only in models that have one.
-        terms = [term for term in row.width if term != "qk_rope_head_dim"] or [*row.width]
-        missing, *others = [*row.names_of(terms[0]), *terms[1:]]
-        found = f"is missing, the width of a head{', and so is ' * bool(others)}{' and '.join(others)}"
+        names = " or ".join(name for term in row.width for name in row.names_of(term))
         remedy = f"give rotary_dim=, the number of columns that are rotated{other_models(part._json)}"
-        raise wrong(part._at(missing), found, remedy=remedy)
+        raise wrong(part._path, f"has no {names}, the width of a head", remedy=remedy)
     width, share = read_size(head, largest_dim), _share(entry)
     if entry.rope_type == "proportional" or row.partial == "ignored" or share.found == 1.0:
         return width, share.found
     if not row.partial:
-        remedy = f"leave it out, as transformers rotates whole heads, or give rotary_dim={int(width * share.found)}"
-        raise not_read(share.path, share.found, remedy)
+        found = f"is {shown(share.found)}, and transformers rotates whole heads in models of this type"
+        raise wrong(share.path, found, remedy=f"leave it out, or give rotary_dim={int(width * share.found)}")
     return read_size(Value(int(width * share.found), share.path)), share.found
 
 
