@@ -1,7 +1,15 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "positions.h"
 
+#include "error.h"
+
 namespace fastpe {
+
+void refuse_sequence_start(const NumbersView& starts, std::int64_t i, std::int64_t seq_len) {
+  refuse_value("cu_seqlens", {place_of({}, 0, i), " is ", starts.at(0, i)},
+               {"0, then values that never fall, then the number of rows along the sequence axis, ", seq_len},
+               {"of lengths, pass np.cumsum([0, *lengths])"});
+}
 
 std::int64_t Placement::sequence_of(std::int64_t l) const {
   std::int64_t low = 0, high = sequence_count;

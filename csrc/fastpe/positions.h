@@ -79,6 +79,9 @@ struct Placement {
   bool may_revisit() const { return values.is_given() || offsets.is_given(); }
 };
 
+// Of the start of a packed sequence that is out of order, or not the first or last row.
+[[noreturn]] void refuse_sequence_start(const NumbersView& starts, std::int64_t i, std::int64_t seq_len);
+
 constexpr int max_coordinates = 16;
 
 // `count` rows from l on: at consecutive integer positions, ascending or descending, or all at one position; or one row

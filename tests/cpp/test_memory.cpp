@@ -161,9 +161,9 @@ void every_call(std::int64_t lanes) {
     check_fences(Write(to, false), true, wide_embedding);
     check_fences(Write(to, true), false, wide_embedding);
     check_fences(Write(narrow, false), true, narrow_embedding);
-    check_fences(Add(read_only(from), to, 1, {}, false), true, wide_embedding);
-    check_fences(Add(read_only(from), to, 1, {}, true), false, wide_embedding);
-    check_fences(Add(read_only(to), to, 1, {}, false), false, wide_embedding);
+    check_fences(Add({read_only(from), to}, 1, {}, false), true, wide_embedding);
+    check_fences(Add({read_only(from), to}, 1, {}, true), false, wide_embedding);
+    check_fences(Add({read_only(to), to}, 1, {}, false), false, wide_embedding);
     const TableForm& cos_sin = table_forms[3];
     const Pairing all{columns / 2, false, false, {{0, columns / 2}}};
     const ReadWrite rotated[] = {heads_of(read_only(from), to), heads_of(read_only(to), to)};

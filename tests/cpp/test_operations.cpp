@@ -99,7 +99,7 @@ void check_parts(const int* order, const int* out_order, const Make& make, const
 void check_operations(const int* order, const int* out_order) {
   check_parts(
       order, out_order,
-      [](const Rows& x, const Rows& out, const auto& use) { use(Add(read_only(x), out, outer, {2.0, 3.0}, false)); },
+      [](const Rows& x, const Rows& out, const auto& use) { use(Add({read_only(x), out}, outer, {2.0, 3.0}, false)); },
       [](const Array& x, const float* table, std::int64_t item, std::int64_t l, std::int64_t c) {
         return 2.0F * x.numbers[x.at(item, l, c)] + 3.0F * table[c];
       });

@@ -85,7 +85,7 @@ std::string sum_of(const Line& line, int threads) {
   }
   if (operation == "add" || operation == "rotation") store_embeddings(out, dtype);
   if (operation == "add") {
-    testing::run_at(embedding, Add(read_only(view), view, 1, {1.25, 0.75}, false), placement, threads);
+    testing::run_at(embedding, Add({read_only(view), view}, 1, {1.25, 0.75}, false), placement, threads);
   } else if (operation == "rotation") {
     const Pairing pairing{pairs, line.convention == "interleaved", false, {{0, pairs}}};
     const ReadWrite array = heads_of(read_only(view), view);

@@ -44,6 +44,7 @@ class NumberedRows final : public Source {
     if (!are_kept) return {};
     return {{reinterpret_cast<const char*>(rows_.data()), real_columns * 4, 4}, dtype, {0, kept_}, {0, real_columns}};
   }
+  bool can_add() const override { return true; }
   void write_rows(const Span& span, const Target& target, char*) const override {
     CHECK(span.step != Span::Step::descending && (span.count == 1 || !span.is_one_position()));
     for (std::int64_t i = 0; i < span.count; ++i) {

@@ -72,7 +72,8 @@ Plan make_plan(const Call& call, const PositionBounds& bounds) {
   // Rows that are near, as the output is, are read rather than made.
   const bool fits_in_l2 = 2 * shape.bytes_written <= plan.threads * l2_cache_bytes();
   const bool is_near = fits_in_l2 || (is_last_level_cache_near() && shape.bytes_written <= streaming_threshold_bytes());
-  plan.strategy = shape.targets > 0 && has_one_item_per_tile ? Strategy::make_in_target : Strategy::make_in_tile;
+  const bool has_targets = shape.targets > 0 && (!shape.reads_items || call.source.can_add());
+  plan.strategy = has_targets && has_one_item_per_tile ? Strategy::make_in_target : Strategy::make_in_tile;
   // A source of single rows is always asked: a LearnedTable has rows, and cannot make any; of several coordinates, the
   // rows of each are kept.
   const bool has_single_row_blocks = call.source.block_rows == 1;

@@ -3,7 +3,6 @@
 #include <string>
 #include <utility>
 
-#include "fastpe/checks/placement.h"
 #include "fastpe/error.h"
 #include "plan.h"
 

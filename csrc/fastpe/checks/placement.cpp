@@ -105,12 +105,6 @@ void set_validity(Placement& placement, const Request& request, const Extent& ex
 
 }  // namespace
 
-void refuse_sequence_start(const NumbersView& starts, std::int64_t i, std::int64_t seq_len) {
-  refuse_value("cu_seqlens", {place_of({}, 0, i), " is ", starts.at(0, i)},
-               {"0, then values that never fall, then the number of rows along the sequence axis, ", seq_len},
-               {"of lengths, pass np.cumsum([0, *lengths])"});
-}
-
 void refuse_both(const char* a_name, const char* b_name) {
   refuse_value(a_name, {"and ", b_name, " were both given"}, {"one of them"});
 }

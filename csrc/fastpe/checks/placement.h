@@ -22,8 +22,6 @@ struct Request {
   int max_threads = 1;
 };
 
-// Of the start of a sequence that is out of order, or not the first or last row.
-[[noreturn]] void refuse_sequence_start(const NumbersView& starts, std::int64_t i, std::int64_t seq_len);
 // Of two that exclude each other.
 [[noreturn]] void refuse_both(const char* a_name, const char* b_name);
 // Refuses arguments that exclude each other, and an offset that no position has.

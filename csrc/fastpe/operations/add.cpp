@@ -3,20 +3,10 @@
 
 #include <algorithm>
 
-#include "fastpe/dispatch.h"
 #include "fastpe/error.h"
 
 namespace fastpe {
 namespace {
-
-// What a walk does: out = x * scale + alpha * the tile's rows.
-auto adding(DType dtype, const Factors& factors, bool non_temporal) {
-  return [=](const RowsAtOnce& rows) {
-    const Kernels& kernels = active_kernels();
-    const auto& of_dtypes = rows.tile_dtype == dtype ? kernels.combine_same_dtype : kernels.combine;
-    of_dtypes[index_of(dtype)]({rows, factors.scale, factors.alpha, non_temporal});
-  };
-}
 
 OperationShape shape_of_gathering(const Rows& out, std::int64_t batch_rows, bool is_new) {
   OperationShape shape = shape_of_writing(out, batch_rows);
@@ -28,10 +18,8 @@ OperationShape shape_of_gathering(const Rows& out, std::int64_t batch_rows, bool
 
 }  // namespace
 
-Add::Add(const ConstRows& x, const Rows& out, std::int64_t batch_rows, const Factors& factors, bool is_new)
-    : Operation(shape_of_walking({x, out, common_order(x.order(), out.order())}, batch_rows, is_new)),
-      arrays_{x, out, shape_.order},
-      factors_(factors) {
+Add::Add(const ReadWrite& arrays, std::int64_t batch_rows, const Factors& factors, bool is_new)
+    : Operation(shape_of_walking(arrays, batch_rows, is_new)), arrays_(arrays), factors_(factors) {
   shape_.targets = shape_.order == Order::rows ? 1 : 0;
 }
 

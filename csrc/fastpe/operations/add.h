@@ -2,6 +2,7 @@
 // Sums of rows and the encoding, x * scale + alpha * PE.
 #pragma once
 
+#include "fastpe/dispatch.h"
 #include "operation.h"
 #include "walk.h"
 
@@ -11,12 +12,20 @@ struct Factors {
   double scale = 1.0, alpha = 1.0;
 };
 
+// What a walk does at once for a sum.
+inline auto adding(DType dtype, const Factors& factors, bool non_temporal) {
+  return [=](const RowsAtOnce& rows) {
+    const Kernels& kernels = active_kernels();
+    const auto& of_dtypes = rows.tile_dtype == dtype ? kernels.combine_same_dtype : kernels.combine;
+    of_dtypes[index_of(dtype)]({rows, factors.scale, factors.alpha, non_temporal});
+  };
+}
+
 // Adds to an array, in place where out is x. Rows that are not valid stay as they are, or are copied.
 class Add final : public Operation {
  public:
-  // x and out have the same shape; batch rows divide their items evenly.
-  // `is_new`: the call made the array `out`.
-  Add(const ConstRows& x, const Rows& out, std::int64_t batch_rows, const Factors& factors, bool is_new);
+  // Both arrays have the same shape. `is_new`: the call made the one that is written.
+  Add(const ReadWrite& arrays, std::int64_t batch_rows, const Factors& factors, bool is_new);
 
   void apply(const Tile& tile, const Range& items, const Access& access, char* scratch) const override;
   Target target(int number, std::int64_t item, std::int64_t l) const override;

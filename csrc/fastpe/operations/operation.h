@@ -6,6 +6,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cassert>
 #include <cstdint>
 #include <cstdlib>
 
@@ -52,10 +53,15 @@ inline std::int64_t most_columns_of(const RowsLayout& rows) {
   return std::max({near, fewest_columns, fewest_elements / std::max<std::int64_t>(rows.seq_len, 1)});
 }
 
+// So many rows of a tile are transposed at once, where columns lie together: they stay in L1 while all items are done
+// with them.
+constexpr std::int64_t transposed_rows = 256;
+
 // The shape of an operation that only writes `out`. shape_of_walking() in walk.h is that of one that also reads.
 inline OperationShape shape_of_writing(const Rows& out, std::int64_t batch_rows) {
   OperationShape shape;
   shape.batch_rows = batch_rows;
+  assert(batch_rows == 0 || out.item_count % batch_rows == 0);
   shape.items_per_batch_row = batch_rows > 0 ? out.item_count / batch_rows : 0;
   shape.seq_len = out.seq_len;
   shape.columns = out.columns;
@@ -78,7 +84,10 @@ class Operation {
   virtual void apply(const Tile& tile, const Range& items, const Access& access, char* scratch) const = 0;
 
   // One of the targets of an item's rows from l on.
-  virtual Target target(int /*number*/, std::int64_t /*item*/, std::int64_t /*l*/) const { return {}; }
+  virtual Target target(int /*number*/, std::int64_t /*item*/, std::int64_t /*l*/) const {
+    assert(shape_.targets == 0);
+    return {};
+  }
 
   // Gives these columns of rows that are not valid their values.
   virtual void write_invalid(const Range& items, const Range& rows, const Range& columns) const = 0;

@@ -38,10 +38,10 @@ OperationShape shape_of(const View<ReadWrite>& arrays, std::int64_t batch_rows, 
 }  // namespace
 
 ReadWrite heads_of(const ConstRows& x, const Rows& out) {
-  const Order order = common_order(x.order(), out.order());
+  ReadWrite heads(x, out);
   // The kernel takes one distance between the columns of a pair.
-  const bool is_walked = order != Order::columns || x.column_stride_bytes == out.column_stride_bytes;
-  return {x, out, is_walked ? order : Order::apart};
+  if (heads.order == Order::columns && x.column_stride_bytes != out.column_stride_bytes) heads.order = Order::apart;
+  return heads;
 }
 
 Rotate::Rotate(View<ReadWrite> arrays, std::int64_t batch_rows, const Pairing& pairing, bool is_new)

@@ -26,8 +26,8 @@ ReadWrite heads_of(const ConstRows& x, const Rows& out);
 
 class Rotate final : public Operation {
  public:
-  // Each array has the same seq_len and dtype, and items that batch rows divide evenly. The caller owns the
-  // arrays and the pairing. `is_new`: the call made where they go.
+  // Each array has the same seq_len and dtype. The caller owns the arrays and the pairing. `is_new`: the call made
+  // where they go.
   Rotate(View<ReadWrite> arrays, std::int64_t batch_rows, const Pairing& pairing, bool is_new);
 
   void apply(const Tile& tile, const Range& items, const Access& access, char* scratch) const override;

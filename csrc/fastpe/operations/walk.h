@@ -12,16 +12,17 @@
 
 namespace fastpe {
 
-// Where rows are transposed, this many rows of the tile, and a cache line of its columns, are transposed into the
-// scratch memory. They stay in L1 while all items are done with them.
-constexpr std::int64_t transposed_rows = 256;
+// Of a tile, a cache line of columns is transposed into the scratch memory.
 constexpr std::int64_t transposed_bytes = transposed_rows * cache_line_bytes + cache_line_bytes * cache_line_bytes / 2;
 
 // Rows that are read, and where the results go, which may be the same memory.
 struct ReadWrite {
+  ReadWrite() = default;
+  ReadWrite(const ConstRows& x_, const Rows& out_) : x(x_), out(out_), order(common_order(x_.order(), out_.order())) {}
+
   ConstRows x;
   Rows out;
-  Order order;  // in which both can be walked
+  Order order = Order::rows;  // in which both can be walked
 
   bool is_in_place() const { return x.data == out.data; }
   std::int64_t scratch_bytes(const OperationShape& shape) const {

@@ -56,7 +56,9 @@ class Source {
   // next. start() initialises it before the first write_rows(). For `may_revisit` see Placement.
   virtual std::int64_t scratch_bytes(DType /*dtype*/, bool /*may_revisit*/) const { return 0; }
   virtual void start(char* /*scratch*/, DType /*dtype*/, bool /*may_revisit*/) const {}
-  // Writes the rows of an ascending span, or one row. Only sinusoids of one coordinate add to the target's x.
+  // Whether write_rows() makes the sums that a target with x wants.
+  virtual bool can_add() const { return false; }
+  // Writes the rows of an ascending span, or one row.
   virtual void write_rows(const Span& span, const Target& target, char* scratch) const = 0;
 
   Source(const Source&) = delete;

@@ -35,6 +35,7 @@ class Sinusoids final : public Source {
   bool is_prepared(DType dtype) const override { return encoder_.is_prepared(dtype); }
   std::int64_t scratch_bytes(DType dtype, bool may_revisit) const override;
   void start(char* scratch, DType dtype, bool may_revisit) const override;
+  bool can_add() const override { return coordinates_ == nullptr; }
   void write_rows(const Span& span, const Target& target, char* scratch) const override;
 
  private:
