@@ -283,7 +283,7 @@ REFUSED: list[tuple[Config, Config, str]] = [
     ({"model_type": "gemma3_text", "rope_scaling": NESTED}, SWA, "rope_scaling"),
     ({"model_type": "laguna", "rope_parameters": {"sliding_attention": {"rope_type": "default"}, "rope_theta": 7e4}},
         SWA, "rope_parameters rope_theta"),
-    ({"model_type": "deepseek_v4", "rope_parameters": {"main": {"rope_theta": 1e4}}}, {"layer_type": "compress"},
+    ({"model_type": "deepseek_v4", "rope_parameters": {"main": {"rope_theta": 1e4}}}, {"layer_type": "main"},
         "compress"),
     ({"model_type": "gemma3_text", "rope_parameters": {**NESTED, "truncate": False}}, SWA, "truncate"),
     ({"model_type": "gemma3_text", "rope_parameters": {**NESTED, "sliding_attention": {"rope_type": "yarn",

@@ -111,7 +111,9 @@ def entry_of(found: Found, layer: LayerType) -> Entry:
     if nested:
         mapping, place, form = nested.get(name) or {}, (*place, name), "entry"
         shared = {*nested, *(each for each in _read_here if mapping.get(each) is not None)}
-        is_read = name in nested and {*given} <= shared and not (types and key == "rope_scaling")
+        # Names that are not types of layers count only together.
+        is_read = {name, *types} - {*table()["layer_types"]} <= {*nested} and name in nested and {*given} <= shared
+        is_read &= not (types and key == "rope_scaling")
         is_read &= "truncate" not in mapping  # transformers looks for it beside the entries
     elif types or model.nested:
         # An earlier form: one mapping, which counts for some types, and a base for each beside it.
