@@ -42,14 +42,11 @@ def read_config(config: Source) -> tuple[int, Convention, int | None, float]:
     row, written = rows[part._known_type], part._json
     values = {**row["defaults"], **written}  # null counts, as in transformers
     if key := unmet(part, row.get("requires", {}), row["defaults"]):
-        found, remedy = (
-            "this model adds no positions",
-            f"write {json.dumps({key: row['requires'][key][0]})} if yours does",
-        )
+        what, remedy = "adds no positions", f"write {json.dumps({key: row['requires'][key][0]})} if yours does"
         if row.get("otherwise") != "none":
-            call = table()["learned"].get(part._known_type, "offset=0")
-            found, remedy = "this model's table is learned", f"use fastpe.add_(x, table=table, {call})"
-        raise refused(ValueError, part._place(key), f"is {shown(written.get(key))}: {found}", remedy=remedy)
+            what, call = "has a learned table", table()["learned"].get(part._known_type, "offset=0")
+            remedy = f"use fastpe.add_(x, table=table, {call})"
+        raise refused(ValueError, part._place(key), f"is {shown(written.get(key))}: this model {what}", remedy=remedy)
     key = row["width"]
     other = {each["width"] for each in rows.values()} - {key, row.get("scale")}
     if key not in written and (name := next((name for name in written if name in other), "")):
