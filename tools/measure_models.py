@@ -6,7 +6,7 @@ numbered, the inputs of exported graphs, sinusoids, learned tables, biases, and 
 nothing; and what quick tests compare: tests/data/graph_inputs.json and positions.json. Without --write, or with --check, the
 tool says what differs. It prints what it could not measure: that belongs into written.json, by hand and with its source,
 whose rows, and fields of models and sinusoids, count before those of measured.json. With the names of model types it
-measures only these; all of them take about five minutes of a processor. It needs `pip install --group peers`.
+measures only these; all of them take about six minutes of a processor. It needs `pip install --group peers`.
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ pytestmark = [pytest.mark.peers, pytest.mark.filterwarnings("ignore")]
 
 STORED = file.packaged("measured.json")
 REMOVED = ("glm4_moe", "cohere2", "qwen3_vl", "roberta", "vit", "pegasus_x", "t5")
-TINY, TINY_VL = "tiny_of_yesterday", "tiny_vl"
+TINY, TINY_VL, TINY_ADDED = "tiny_of_yesterday", "tiny_vl", "tiny_added"
 
 
 @pytest.fixture
@@ -142,12 +142,33 @@ def tiny_images(monkeypatch: pytest.MonkeyPatch) -> Any:
     return TinyVLConfig
 
 
+def tiny_sinusoids(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """M2M100's classes under another name, with widths and a factor of their own."""
+    of: Any = importlib.import_module("transformers.models.m2m_100.modeling_m2m_100")
+    model: Any = of.M2M100Model
+    config: Any = model.config_class
+
+    class TinyAddedConfig(config):  # type: ignore[misc]
+        model_type = TINY_ADDED
+        d_model: int = 48
+        scale_embedding: bool = False
+
+    class TinyAddedModel(model):  # type: ignore[misc]
+        config_class = TinyAddedConfig
+
+    for word, each in {"configuration": TinyAddedConfig, "modeling": TinyAddedModel}.items():
+        module = types.ModuleType(f"transformers.models.{TINY_ADDED}.{word}_{TINY_ADDED}")
+        vars(module)[each.__name__], each.__module__ = each, module.__name__
+        monkeypatch.setitem(sys.modules, module.__name__, module)
+    return TinyAddedConfig
+
+
 def test_models_that_the_tool_has_never_seen(
     tool: Any, tables_of: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """They go through --write, then all calls answer or refuse; what is not measured is said."""
     module, config, model = tiny_model()
-    kinds = {TINY: config, TINY_VL: tiny_images(monkeypatch)}
+    kinds = {TINY: config, TINY_VL: tiny_images(monkeypatch), TINY_ADDED: tiny_sinusoids(monkeypatch)}
     auto: Any = importlib.import_module("transformers.models.auto.modeling_auto").MODEL_FOR_CAUSAL_LM_MAPPING
     monkeypatch.setitem(auto._extra_content, config, model)
     rotary = tool.rotation.Rotary("tiny", module, vars(module)["TinyRotaryEmbedding"], config)
@@ -181,3 +202,10 @@ def test_models_that_the_tool_has_never_seen(
     of_vision = [{"model_type": name, "vision_config": {}} for name in (TINY_VL, "qwen3_vl")]
     ours, same = (fastpe.vision_inputs(each, grid_thw=[[1, 4, 4]]) for each in of_vision)
     assert ours.keys() == same.keys()
+    added = fastpe.PositionalEncoding.from_config({"model_type": TINY_ADDED})
+    assert repr(added) == "PositionalEncoding(48, convention='fairseq', padding_idx=1)"
+    assert (
+        fastpe.PositionalEncoding.from_config({"model_type": TINY_ADDED, "scale_embedding": True}).embedding_scale > 1
+    )
+    with pytest.raises(ValueError, match=TINY_ADDED):
+        fastpe.text_inputs({"model_type": TINY_ADDED}, [[5, 6]])

@@ -9,8 +9,7 @@ fields are seen with padding on the left, another id of padding, embeddings of o
 from __future__ import annotations
 
 import contextlib
-import importlib
-import inspect
+import importlib.util
 import pathlib
 import re
 from collections.abc import Iterator, Mapping
@@ -20,6 +19,7 @@ import numpy as np
 import torch
 
 import fastpe
+from fastpe._config import tables
 from tools.measures import ids
 
 TOKEN, LENGTH = 7, 5
@@ -68,10 +68,8 @@ def inputs_of(model: Any, tokens: list[int], mask: list[int], *, ones: bool = Fa
         return next((number for number in numbers if type(number) is int), default)
 
     whole, side, patch = torch.tensor([tokens]), size("image_size", default=224), size("patch_size", default=16)
-    frames, mels = (
-        2 * size("max_source_positions", "n_window", default=25),
-        size("input_size", "num_mel_bins", default=80),
-    )
+    frames = 2 * size("max_source_positions", "n_window", default=25)
+    mels = size("input_size", "num_mel_bins", default=80)
     history = size("context_length", default=64) + max(getattr(model.config, "lags_sequence", None) or [0])
     image = torch.zeros(1, size("num_channels", default=3), side, side)
     given = {
@@ -95,11 +93,10 @@ def inputs_of(model: Any, tokens: list[int], mask: list[int], *, ones: bool = Fa
     }
     books = whole.expand(size("num_codebooks", "audio_channels", default=1), -1)
     clip = image[:, None].expand(1, size("num_frames", default=1), -1, -1, -1)
+    sounds = ((1, mels, frames), (1, frames, mels), (mels, frames))
     kinds = {
         "input_ids": (books, whole[..., None].expand(-1, -1, 8)),
-        "input_features": [
-            torch.full(shape, float(ones)) for shape in ((1, mels, frames), (1, frames, mels), (mels, frames))
-        ],
+        "input_features": [torch.full(shape, float(ones)) for shape in sounds],
         "pixel_values": (image, clip, torch.zeros(1, 256, 3 * patch**2)),
         "past_values": (given["past_values"], [torch.zeros(64)]),
         "image": (image,),
@@ -112,10 +109,8 @@ def inputs_of(model: Any, tokens: list[int], mask: list[int], *, ones: bool = Fa
 
 def first_layer(model: Any, given: dict[str, Any]) -> tuple[Any, list[int]]:
     """What it takes, None if it is not reached; and which rows of the tables of positions are looked up before."""
-    lists = [
-        (name, each) for name, each in model.named_modules() if isinstance(each, torch.nn.ModuleList) and len(each)
-    ]
-    layers = [(name, each) for name, each in lists if LAYERS.search(type(each[0]).__name__)]
+    lists = [(name, each) for name, each in model.named_modules() if isinstance(each, torch.nn.ModuleList)]
+    layers = [(name, each) for name, each in lists if len(each) and LAYERS.search(type(each[0]).__name__)]
     for name, module in model.named_modules():
         if type(module).__name__.endswith("Norm") and not any(name.startswith(f"{layer}.") for layer, _ in layers):
             module.forward = lambda *given, **named: [*given, *named.values()][0]
@@ -207,10 +202,14 @@ def sinusoids(values: Any) -> Rows | None:
 
 def classes_of(config: Any) -> list[Any]:
     """The model classes of a configuration, whole models and those that are usual in front."""
-    folder = pathlib.Path(inspect.getfile(config)).parent
+    package, _, stem = config.__module__.replace("configuration_", "modeling_").rpartition(".")
+    spec = importlib.util.find_spec(package)
+    folders = map(pathlib.Path, (spec and spec.submodule_search_locations) or ())
+    stems = {stem, *(source.stem for folder in folders for source in folder.glob("modeling_*.py"))}
     found: dict[str, Any] = {}
-    for source in sorted(folder.glob("modeling_*.py")):
-        found |= vars(importlib.import_module(f"transformers.models.{folder.name}.{source.stem}"))
+    for each in sorted(stems):
+        with contextlib.suppress(ModuleNotFoundError):
+            found |= vars(importlib.import_module(f"{package}.{each}"))
     own = [name for name, each in found.items() if getattr(each, "config_class", None) is config]
     usual = ("Model", "Decoder", "ForCausalLM", "Encoder")
     names = (name for name in own if "PreTrained" not in name)
@@ -224,6 +223,11 @@ def kinds_of(config: Any, **given: Any) -> Iterator[tuple[Kind, Rows]]:
         with contextlib.suppress(Exception):  # a class that is made in another way
             if known := rows(kind):
                 yield kind, known
+
+
+def first_of(config: Any, **given: Any) -> tuple[Any, Rows | None]:
+    """The first of them."""
+    return next(kinds_of(config, **given), (None, None))
 
 
 def counting(kind: Kind) -> dict[str, list[int]]:
@@ -279,10 +283,9 @@ def scale(config: Any, width: str, **given: Any) -> dict[str, str]:
             continue
         for key in dict.fromkeys([width, *keys(config, int)]):
             size = getattr(Kind(config, given, None).small(), key)
-            if (
-                abs(once**2 - size) < 1e-3
-                and abs(factor(config, **given, **on, **{key: 2 * size}) ** 2 - 2 * size) < 0.01
-            ):
+            if abs(once**2 - size) > 1e-3:
+                continue
+            if abs(factor(config, **given, **on, **{key: 2 * size}) ** 2 - 2 * size) < 0.01:
                 off = [switch for switch in switches if factor(config, **given, **{switch: False}) == 1.0]
                 return {"scale": key} | ({"scale_key": off[0]} if off else {})
     return {}
@@ -290,27 +293,30 @@ def scale(config: Any, width: str, **given: Any) -> dict[str, str]:
 
 def sinusoid(config: Any) -> tuple[dict[str, Any], Kind] | None:
     """A row of the table of sinusoids, and the class that it is of; None where a model of this configuration adds none."""
-    known = [*kinds_of(config)]
+    kind, known = first_of(config)
     row: dict[str, Any] = {}
-    if not any(each.convention for _, each in known[:1]):
+    if known is None or not known.convention:
         values = {key: not getattr(config(), key) for key in keys(config, bool, "pos|sinus")}
-        others = {key: [*kinds_of(config, **{key: value})] for key, value in values.items()}
-        key = next((key for key, found in others.items() if any(each.convention for _, each in found[:1])), "")
-        if not key:
+        others = ((key, *first_of(config, **{key: value})) for key, value in values.items())
+        found = next((each for each in others if each[2] and each[2].convention), None)
+        if found is None:
             return None
-        row = {"requires": {key: [values[key]]}} | ({} if known else {"otherwise": "none"})
-        known = others[key]
-    same = [kind for kind, each in known if each.convention == known[0][1].convention]
-    kind = next((each for each in same if ids.takes(each.model, "input_ids")), same[0])
+        row = {"requires": {found[0]: [values[found[0]]]}} | ({} if known else {"otherwise": "none"})
+        _, kind, known = found
+    if not ids.takes(kind.model, "input_ids"):
+        same = (each for each, rows in kinds_of(config, **kind.given) if rows.convention == known.convention)
+        kind = next((each for each in same if ids.takes(each.model, "input_ids")), kind)
     counted = arguments(counting(kind))
-    convention, width = known[0][1].convention, known[0][1].width
+    width, is_fairseq = known.width, known.convention == "tensor2tensor"
     if counted == "offset=pad_token_id + 1, valid=ids != pad_token_id":
-        row |= {"convention": "fairseq", "padding": "pad_token_id"}
-    elif not (start := re.fullmatch(r"offset=(\d)", counted)):
-        raise ValueError(f"its rows are counted with {counted or 'no rule'}")
+        row |= {"convention": "fairseq" if is_fairseq else known.convention, "padding": "pad_token_id"}
+    elif start := re.fullmatch(r"offset=(\d)", counted):
+        name = "fairseq" if is_fairseq and start[1] == "2" else known.convention
+        row |= {"convention": name}
+        if int(start[1]) != fastpe.conventions[name].first_position:
+            row["first_position"] = int(start[1])
     else:
-        row |= {"convention": "fairseq" if start[1] == "2" else convention}
-        row |= {"first_position": int(start[1])} if start[1] not in "02" else {}
+        raise ValueError(f"its rows are counted with {counted or 'no rule'}")
     small, wide = kind.small(), []
     for key in keys(config, int):
         with contextlib.suppress(Exception):  # sizes that do not fit
@@ -320,7 +326,7 @@ def sinusoid(config: Any) -> tuple[dict[str, Any], Kind] | None:
     row |= scale(config, wide[0] if wide else "hidden_size", **kind.given)
     read = [*(row[key] for key in ("width", "scale", "scale_key", "padding") if key in row), *kind.given]
     row["defaults"] = {key: getattr(config(), key) for key in dict.fromkeys(read)}
-    return {**row, "source": f"models/{pathlib.Path(inspect.getfile(config)).parent.name}"}, kind
+    return {**row, "source": f"models/{config.__module__.split('.')[2]}"}, kind
 
 
 def stored(row: Mapping[str, Any], kind: Kind) -> dict[str, Any]:
@@ -343,12 +349,14 @@ def stored(row: Mapping[str, Any], kind: Kind) -> dict[str, Any]:
 
 def measure_sinusoids(kinds: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any], dict[str, str]]:
     """The rows of those of these types that add sinusoids, what is stored of each, and why some are not measured."""
+    by_hand = tables.written()["sinusoids"]
     found, seen, missing = {}, {}, {}
     for name, config in sorted(kinds.items()):
         try:
             if known := sinusoid(config):
                 found[name], seen[name] = known[0], stored(*known)
-                missing |= {} if "width" in known[0] else {name: "the key of its width"}
+                if "width" not in known[0] | by_hand.get(name, {}):
+                    missing[name] = "the key of its width"
         except Exception as error:  # noqa: BLE001  # a class without defaults, or without a package that it needs
             missing[name] = ids.reason(error)
     return found, seen, missing
@@ -359,8 +367,8 @@ def measure_learned(kinds: Mapping[str, Any]) -> tuple[dict[str, str], dict[str,
     found, seen = {}, {}
     for name, config in sorted(kinds.items()):
         with contextlib.suppress(Exception):  # a class without defaults, or without a package that it needs
-            kind, known = next(kinds_of(config))
-            counted = {} if known.convention else counting(kind)
+            kind, known = first_of(config)
+            counted = counting(kind) if known and not known.convention else {}
             if rule := counted and arguments(counted):
                 found[name], seen[name] = rule, counted
     return found, seen

@@ -4,10 +4,8 @@
 from __future__ import annotations
 
 import contextlib
-import functools
 import importlib
 import inspect
-import pathlib
 import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
@@ -29,14 +27,14 @@ def heard(module: Any, calls: list[tuple[Callable[..., Any], list[Any], dict[str
     owners = [module, *(each for each in vars(module).values() if getattr(each, "__module__", "") == module.__name__)]
     before = [(owner, name, each) for owner in owners for name, each in vars(owner).items() if OWN.fullmatch(name)]
 
-    def listed(plain: Callable[..., Any], given: tuple[Any, ...], named: dict[str, Any]) -> Any:
-        calls.append((plain, [*given], named))
-        return plain(*given, **named)
-
     for owner, name, each in before:
-        call = functools.partial(listed, getattr(owner, name))
-        both = lambda *given, call=call, **named: call(given, named)
-        setattr(owner, name, staticmethod(both) if isinstance(each, staticmethod) else both)
+        plain = getattr(owner, name)
+
+        def listed(*given: Any, plain: Any = plain, **named: Any) -> Any:
+            calls.append((plain, [*given], named))
+            return plain(*given, **named)
+
+        setattr(owner, name, staticmethod(listed) if isinstance(each, staticmethod) else listed)
     try:
         yield
     finally:
@@ -46,8 +44,7 @@ def heard(module: Any, calls: list[tuple[Callable[..., Any], list[Any], dict[str
 
 def bias(config: Any) -> tuple[str, dict[str, Any]] | None:
     """The calls for the biases of a model, and what its functions give."""
-    folder = pathlib.Path(inspect.getfile(config)).parent.name
-    module = importlib.import_module(f"transformers.models.{folder}.modeling_{folder}")
+    module = importlib.import_module(config.__module__.replace("configuration_", "modeling_"))
     if not re.search(f"def ({OWN.pattern})", inspect.getsource(module)):
         return None
     for model in added.classes_of(config):

@@ -7,13 +7,13 @@ modules has a word of rotation. Of what it adds or biases instead, the names of 
 
 from __future__ import annotations
 
-import importlib
 import inspect
 import re
 from typing import Any
 
 import torch
-import transformers
+
+from tools.measures import added
 
 ROTATION = re.compile(r"(?i)rotary|rotate_half|apply_rot|\brope\b")
 POSITIONS = re.compile(
@@ -39,14 +39,7 @@ def positions(kind: type) -> list[str] | None:
 
 def made(kind: type) -> Any:
     """The whole model of a configuration's class, with two layers."""
-    module = importlib.import_module(kind.__module__.replace("configuration_", "modeling_"))
-    classes = [
-        each
-        for name, each in inspect.getmembers(module, inspect.isclass)
-        if issubclass(each, transformers.PreTrainedModel) and not name.endswith("PreTrainedModel")
-        if each.__module__ == module.__name__ and each.config_class is kind
-    ]
-    if not classes:
+    if not (classes := added.classes_of(kind)):
         raise ValueError("no class has this configuration")
     config = kind()
     for key in LAYERS:
