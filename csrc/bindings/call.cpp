@@ -17,7 +17,7 @@ void PythonCall::fill(Request& request, const Arguments& a, Gaps gaps) {
       refuse_type("offset", {"is ", repr_of(a.offset)}, {"an int or an int array"},
                   {"fractional ones are given as positions="});
     }
-    request.offset = position_argument(a.offset, "offset");
+    request.offset = integer_argument(a.offset);
     if (!request.offset) numbers(request.offsets, a.offset, "offset", Numbers::integers);
   }
   if (is_given(a.positions)) {

@@ -85,9 +85,9 @@ class PythonCall : public FrontEnd {
   Object made_[2];
 };
 
-// ---- The classes. module.cpp makes their objects; encoder.cpp and rotary.cpp have their methods.
+// ---- The classes. module.cpp makes their objects; encoding.cpp and rotary.cpp have their methods.
 
-void add_encoder_methods(py::handle type);
+void add_encoding_methods(py::handle type);
 void add_rotary_methods(py::handle type);
 // Of rotations by tables that are given.
 void add_functions(py::handle module);

@@ -67,7 +67,7 @@ Object output(const py::object& out, const py::object& dtype, const std::vector<
   return py::reinterpret_steal<Object>(call.returned(behind.ptr()));
 }
 
-// ---- Encoders. What they are made of is checked in Python, where the user's names for it are known.
+// ---- Encodings. What they are made of is checked in Python, where the user's names for it are known.
 
 template <class T>
 T get(const py::dict& arguments, const char* name) {
@@ -76,7 +76,7 @@ T get(const py::dict& arguments, const char* name) {
 using Integer = std::int64_t;
 using Doubles = std::vector<double>;
 
-std::unique_ptr<Encoding> make_encoder(const py::dict& a) {
+std::unique_ptr<Encoding> make_encoding(const py::dict& a) {
   Spec spec;
   spec.d_model = get<Integer>(a, "d_model");
   spec.wanted_frequencies = {get<Integer>(a, "frequency_count"),     get<double>(a, "base"),
@@ -186,12 +186,12 @@ void fill(py::module_& module) {
   module.attr("largest_scaling_number") = largest_scaling_number;
   module.attr("table_forms") = table_form_names();
 
-  const Object encoder = holder_type<Encoding, make_encoder>("fastpe._core.Encoder");
-  add_encoder_methods(encoder);
-  module.attr("Encoder") = encoder;
-  const Object rotary = holder_type<RotaryEmbedding, make_rotary>("fastpe._core.Rotary");
+  const Object encoding = holder_type<Encoding, make_encoding>("fastpe._core.Encoding");
+  add_encoding_methods(encoding);
+  module.attr("Encoding") = encoding;
+  const Object rotary = holder_type<RotaryEmbedding, make_rotary>("fastpe._core.RotaryEmbedding");
   add_rotary_methods(rotary);
-  module.attr("Rotary") = rotary;
+  module.attr("RotaryEmbedding") = rotary;
 }
 
 }  // namespace

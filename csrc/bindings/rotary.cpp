@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The methods of the class Rotary, and rotation by tables that are given.
+// The methods of the class RotaryEmbedding, and rotation by tables that are given.
 #include "fastpe/requests/rotary.h"
 
 #include <algorithm>

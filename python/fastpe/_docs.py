@@ -268,10 +268,10 @@ Refer to `fastpe.PositionalEncoding.warm_up`.
 
 def document_methods() -> None:
     """Give the methods their docstrings."""
-    for kind, texts in ((_core.Encoder, _encoder), (_core.Rotary, _rotary)):
+    for kind, texts in ((_core.Encoding, _encoder), (_core.RotaryEmbedding, _rotary)):
         for name, text in texts.items():
             _core.document(getattr(kind, name), text)
     for function, example in _examples.items():
         name, summary = function.__name__, (function.__doc__ or "").partition("\n")[0]
         text = _of_a_function.format(summary=summary, name=name, example=example)
-        _core.document(getattr(_core.Encoder, name), text)
+        _core.document(getattr(_core.Encoding, name), text)

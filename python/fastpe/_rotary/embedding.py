@@ -26,7 +26,7 @@ _as_given = ("rotary_dim", "interleaved", "conjugate", "max_len")
 
 # rotate_, rotate, shift_, shift, tables and warm_up are inherited from csrc/bindings/rotary.cpp, with the docstrings of
 # _docs.py.
-class RotaryEmbedding(EncoderBase, _core.Rotary):
+class RotaryEmbedding(EncoderBase, _core.RotaryEmbedding):
     """A rotary position embedding: an immutable plan for one width, one pairing and one set of frequencies.
 
     It is thread-safe, hashable by value, and picklable. `max_len` changes the speed, and never the results. To make one

@@ -32,8 +32,8 @@ from fastpe._sinusoid.convention import Convention, with_overrides
 from fastpe._sinusoid.conventions import conventions
 
 
-# encode, add_, add, embed and warm_up are inherited from csrc/bindings/encoder.cpp, with the docstrings of _docs.py.
-class PositionalEncoding(EncoderBase, _core.Encoder):
+# encode, add_, add, embed and warm_up are inherited from csrc/bindings/encoding.cpp, with the docstrings of _docs.py.
+class PositionalEncoding(EncoderBase, _core.Encoding):
     """A sinusoidal positional encoding: an immutable plan for one width and one convention.
 
     It is thread-safe, hashable by value, and picklable. `max_len` changes the speed, and never the results.

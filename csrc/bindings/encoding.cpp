@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The methods of the class Encoder.
-#include "call.h"
+// The methods of the class Encoding.
 #include "fastpe/requests/encoding.h"
+
+#include "call.h"
 
 namespace fastpe::bindings {
 namespace {
@@ -58,7 +59,7 @@ PyObject* embed(Encoding& self, const Arguments& a) {
 
 #define FASTPE_ADD "x, *" FASTPE_PLACEMENT ", scale=1.0, alpha=1.0, seq_axis=-2, table=None, num_threads=None"
 
-void add_encoder_methods(py::handle type) {
+void add_encoding_methods(py::handle type) {
   add_common_methods<Encoding>(type);
   add_method<encode>(type, "encode",
                      "positions, *, dtype=None, offset=None, valid=None, lengths=None, num_threads=None, out=None");
