@@ -115,9 +115,13 @@ std::string conversion(const ArrayView& array, const char* dtype) {
   return joined({"convert it to ", dtype, " first", may_have_fractions ? ", if all numbers are whole" : ""});
 }
 
+void refuse_dtype(const ArrayView& array, Text expected, Text remedy) {
+  refuse_type(array.name, {"has dtype ", name_of(array.dtype)}, expected, remedy);
+}
+
 DType dtype_of(const ArrayView& array) {
   if (is_written(array.dtype)) return array.dtype;
-  refuse_type(array.name, {"has dtype ", name_of(array.dtype)}, {written_dtypes}, {conversion(array, "float32")});
+  refuse_dtype(array, {written_dtypes}, {conversion(array, "float32")});
 }
 
 void require_native_order(const ArrayView& array) {
@@ -127,14 +131,12 @@ void require_native_order(const ArrayView& array) {
 }
 
 void require_dtype(const ArrayView& array, DType dtype, const char* remedy) {
-  if (array.dtype == dtype) return;
-  refuse_type(array.name, {"has dtype ", name_of(array.dtype)}, {name_of(dtype)}, {remedy});
+  if (array.dtype != dtype) refuse_dtype(array, {name_of(dtype)}, {remedy});
 }
 
 void require_same_dtype(const ArrayView& array, const ArrayView& like) {
   if (array.dtype == like.dtype) return;
-  refuse_type(array.name, {"has dtype ", name_of(array.dtype)}, {name_of(like.dtype), " as ", like.name, " has"},
-              {conversion(array, name_of(like.dtype))});
+  refuse_dtype(array, {name_of(like.dtype), " as ", like.name, " has"}, {conversion(array, name_of(like.dtype))});
 }
 
 void require_readable(const ArrayView& array) {

@@ -97,6 +97,7 @@ std::string conversion(const ArrayView& array, const char* dtype);
 
 // ---- dtypes
 
+[[noreturn]] void refuse_dtype(const ArrayView& array, Text expected, Text remedy = {});
 // A TypeError for those that fastpe does not write.
 DType dtype_of(const ArrayView& array);
 void require_native_order(const ArrayView& array);

@@ -20,7 +20,7 @@ struct Term {
 
   // The product is saturated, since wrong strides of foreign arrays may have any size.
   std::uint64_t reach() const {
-    if (((stride | count) >> 28) != 0 && count > most_bytes / stride) return most_bytes;
+    if (((stride | count) >> 28) != 0 && stride != 0 && count > most_bytes / stride) return most_bytes;
     return stride * count;
   }
 };
@@ -40,8 +40,7 @@ std::uint64_t magnitude(std::ptrdiff_t stride) {
 template <class Use>
 void for_each_term(const ArrayView& array, const Use& use) {
   for (int axis = 0; axis < array.axes; ++axis) {
-    // The stride of an axis of length 1 may be any number.
-    if (array.shape[axis] <= 1 || array.strides_bytes[axis] == 0) continue;
+    if (array.shape[axis] <= 1) continue;  // whose stride may be any number
     use(Term{magnitude(array.strides_bytes[axis]), static_cast<std::uint64_t>(array.shape[axis]) - 1},
         array.strides_bytes[axis] < 0);
   }
@@ -130,11 +129,7 @@ bool is_nested(const ArrayView& array) {
   if (array.is_empty()) return true;
   std::array<Term, max_axes> terms;
   std::size_t used = 0;
-  for (int axis = 0; axis < array.axes; ++axis) {
-    if (array.shape[axis] == 1) continue;
-    insert({magnitude(array.strides_bytes[axis]), static_cast<std::uint64_t>(array.shape[axis]) - 1}, terms.data(),
-           used);
-  }
+  for_each_term(array, [&](const Term& term, bool) { insert(term, terms.data(), used); });
   std::uint64_t covered = bytes_of(array);
   for (std::size_t i = 0; i < used; ++i) {
     if (terms[i].stride < covered) return false;

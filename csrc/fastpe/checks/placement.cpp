@@ -119,7 +119,9 @@ void require_one_placement(const Request& a) {
     if (one != nullptr && other != nullptr) refuse_both(one, other);
   }
   if (a.offset && (*a.offset > max_position || *a.offset < -max_position)) {
-    refuse_value("offset", {"is ", *a.offset}, {position_limit}, {why_limited});
+    const Number offset = number_of(*a.offset);
+    refuse_value("offset", {"is ", offset, offset.is_exact_integer() ? "" : " or beyond"}, {position_limit},
+                 {why_limited});
   }
 }
 
@@ -133,9 +135,8 @@ void require_numbers(const ArrayView& array, Numbers numbers) {
   const bool is_float = array.dtype == DType::float32 || array.dtype == DType::float64;
   if (!is_integer(array.dtype) && !(is_float && numbers == Numbers::integers_or_floats)) {
     const bool is_integer_only = numbers == Numbers::integers;
-    refuse_type(array.name, {"has dtype ", name_of(array.dtype)},
-                {is_integer_only ? "integers" : "integers, float32 or float64"},
-                {conversion(array, is_integer_only ? "int64" : "float64")});
+    refuse_dtype(array, {is_integer_only ? "integers" : "integers, float32 or float64"},
+                 {conversion(array, is_integer_only ? "int64" : "float64")});
   }
   require_native_order(array);
 }

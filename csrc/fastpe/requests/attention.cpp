@@ -24,9 +24,7 @@ class Integers {
  public:
   explicit Integers(const ArrayView& array, bool is_out = false)
       : data_(array.data), dtype_(array.dtype), axes_(axes_of(array)) {
-    if (is_out && dtype_ != DType::int32 && dtype_ != DType::int64) {
-      refuse_type(array.name, {"has dtype ", name_of(dtype_)}, {"int32 or int64"});
-    }
+    if (is_out && dtype_ != DType::int32 && dtype_ != DType::int64) refuse_dtype(array, {"int32 or int64"});
     if (dtype_ != DType::boolean) require_numbers(array, Numbers::integers);
     is_out ? require_writable(array, nullptr) : require_readable(array);
   }
@@ -102,9 +100,7 @@ void alibi_slopes(double max_bias, const ArrayView& out) {
   if (!(0.0 < max_bias && max_bias <= largest_bias)) {
     refuse_value("max_bias", {"is ", max_bias}, {"a number above 0, up to ", largest_bias});
   }
-  if (out.dtype != DType::float32 && out.dtype != DType::float64) {
-    refuse_type(out.name, {"has dtype ", name_of(out.dtype)}, {"float32 or float64"});
-  }
+  if (out.dtype != DType::float32 && out.dtype != DType::float64) refuse_dtype(out, {"float32 or float64"});
   if (out.axes != 1 || out.last() < 1 || out.last() > 1 << 20) {
     refuse_shape(out, {"[number of heads], 1 to 2**20"});
   }
@@ -128,7 +124,7 @@ void position_ids(const ArrayView& mask, const ArrayView& out) {
   if (out.axes != mask.axes || !has_same_rows || out.last() > mask.last()) {
     refuse_shape(out, {"that of the mask, ", shape_text(mask), ", or its last columns"});
   }
-  if (out.dtype == DType::int32 && mask.last() > INT32_MAX) refuse_type(out.name, {"has dtype int32"}, {"int64"});
+  if (out.dtype == DType::int32 && mask.last() > INT32_MAX) refuse_dtype(out, {"int64"});
   require_disjoint(out, mask);
   require_zeros_and_ones(mask);
   const std::int64_t columns = out.last(), before = mask.last() - columns, rows = mask.axes == 2 ? mask.shape[0] : 1;

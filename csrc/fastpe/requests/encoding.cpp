@@ -31,13 +31,6 @@ void require_columns(const ArrayView& array, std::optional<std::int64_t> first, 
   }
 }
 
-// Whether each id is another one.
-std::vector<char> where_not(const ArrayView& ids, const NumbersView& numbers, std::int64_t id) {
-  std::vector<char> result(static_cast<std::size_t>(ids.element_count()));
-  for (std::size_t i = 0; i < result.size(); ++i) result[i] = numbers.integer_at(0, static_cast<std::int64_t>(i)) != id;
-  return result;
-}
-
 }  // namespace
 
 void encode(const Encoding& encoding, const EncodeRequest& request, FrontEnd& front_end) {
@@ -100,7 +93,9 @@ void embed(const Encoding& encoding, const EmbedRequest& given, FrontEnd& front_
       refuse_value("ids", {"has ", ids.axes, " axes, and the encoder has a padding_idx"}, {"[L] or [B, L]"},
                    {"pass ids.reshape(-1, ids.shape[-1])"});
     }
-    valid = where_not(ids, numbers, *encoding.padding_idx);
+    for (std::int64_t i = 0; i < ids.element_count(); ++i) {
+      valid.push_back(numbers.integer_at(0, i) != *encoding.padding_idx);
+    }
     request.valid = contiguous_view(valid.data(), "valid", DType::boolean, ids.shape, ids.axes, strides_bytes);
   }
   const ArrayView out = output_of(request.out, table.dtype, shape, front_end);

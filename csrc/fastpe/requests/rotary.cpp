@@ -74,8 +74,7 @@ Shape shape_of_row(const TableForm& form, std::int64_t pairs) {
 }
 
 ExpectedHeads expected_heads(const RotaryEmbedding& embedding) {
-  return {2 * embedding.pairs(), embedding.coordinates.count, "make the embedding with a smaller rotary_dim",
-          "make the embedding with ", embedding.head_dim};
+  return {2 * embedding.pairs(), embedding.coordinates.count, "make the embedding with ", embedding.head_dim};
 }
 
 // Rotates the arrays in place or into others. What is written shares no memory with what is read, `tables` included.
@@ -188,8 +187,7 @@ void rotate_by_tables(const GivenTables& tables, const RotateRequest& given, Fro
   const ArrayView cos_and_sin[] = {tables.cos, tables.sin};
   RotateRequest request = given;
   require_one_placement(request);
-  const CheckedTables checked =
-      checked_tables(tables.cos, tables.sin, request.arrays[0], tables.interleaved, tables.head_dim);
+  check_tables(tables, request.arrays[0]);
   // Tables [B, L, pairs] have a row for each row of the arrays: positions number them.
   const bool has_numbered_rows = tables.cos.axes == 3;
   std::ptrdiff_t strides_bytes[2];
@@ -202,9 +200,9 @@ void rotate_by_tables(const GivenTables& tables, const RotateRequest& given, Fro
     }
     request.positions = contiguous_view(nullptr, "cos[..., 0]", DType::int64, tables.cos.shape, 2, strides_bytes);
   }
-  const std::int64_t pairs = checked.cosines.columns, columns = 2 * pairs;
-  const Extent extent = checked_extent(
-      request, {columns, 0, "tables of fewer pairs", "give ", tables.head_dim != 0 ? tables.head_dim : columns});
+  const std::int64_t pairs = tables.cos.last(), columns = 2 * pairs;
+  const Extent extent =
+      checked_extent(request, {columns, 0, "give ", tables.head_dim != 0 ? tables.head_dim : columns});
   require_table_dtype(tables.cos, request.arrays[0]);
   std::vector<std::int64_t> numbers;
   if (has_numbered_rows) {
@@ -215,8 +213,8 @@ void rotate_by_tables(const GivenTables& tables, const RotateRequest& given, Fro
   }
   const Placement placement = placement_of(request, extent);
   const Pairing pairing{pairs, tables.interleaved, request.is_inverse, {{0, pairs}}};
-  rotate_by(RotaryTables(checked.cosines, checked.sines), pairing, extent, placement, {cos_and_sin, 2}, request,
-            front_end);
+  const RotaryTables source(batched_table_of(tables.cos), batched_table_of(tables.sin));
+  rotate_by(source, pairing, extent, placement, {cos_and_sin, 2}, request, front_end);
 }
 
 }  // namespace fastpe

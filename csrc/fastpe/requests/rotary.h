@@ -52,11 +52,6 @@ void write_tables(const RotaryEmbedding& embedding, const TablesRequest& request
 
 void rotate(const RotaryEmbedding& embedding, const RotateRequest& request, FrontEnd& front_end);
 
-struct GivenTables {
-  ArrayView cos, sin;  // [rows, pairs], or [B, L, pairs]: a row for each row of the arrays
-  bool interleaved;
-  std::int64_t head_dim;  // 0: as many columns as the pairs have
-};
 void rotate_by_tables(const GivenTables& tables, const RotateRequest& request, FrontEnd& front_end);
 
 }  // namespace fastpe

@@ -41,12 +41,11 @@ bool has_twins(const ConstRows& table, std::int64_t step, std::int64_t distance)
   return is_told;
 }
 
-bool have_twins(const CheckedTables& tables) {
-  const std::int64_t half = tables.cosines.columns / 2;
+bool have_twins(const ConstRows& cosines, const ConstRows& sines) {
   const auto both = [&](std::int64_t step, std::int64_t distance) {
-    return has_twins(tables.cosines, step, distance) && has_twins(tables.sines, step, distance);
+    return has_twins(cosines, step, distance) && has_twins(sines, step, distance);
   };
-  return tables.cosines.columns % 2 == 0 && (both(1, half) || both(2, 1));
+  return cosines.columns % 2 == 0 && (both(1, cosines.columns / 2) || both(2, 1));
 }
 
 // Of tables with a column for each column of a head. Only the caller knows how they are arranged: with two angles in a
@@ -68,13 +67,9 @@ void refuse_tables(const View<ArrayView>& arrays) {
     if (cos.axes >= arrays[0].axes || !std::equal(cos.shape, cos.shape + cos.axes, sin.shape, sin.shape + sin.axes)) {
       continue;
     }
-    refuse_value(
-        cos.name,
-        {"and the next array have shape ", shape_text(cos), ", with fewer axes than ", arrays[0].name,
-         ", as cosines and sines have"},
-        {"only queries and keys"},
-        {"leave cosines and sines out, or call fastpe.rotate_by_tables_(q, k, cos=.., sin=.., interleaved=..); "
-         "give keys of one head an axis of length 1 for it"});
+    refuse_value(cos.name, {"and the next array have shape ", shape_text(cos), ", as cosines and sines have"},
+                 {"queries and keys, which have an axis of length 1 for a single head"},
+                 {"leave cosines and sines out, or call fastpe.rotate_by_tables_ with them"});
   }
 }
 
@@ -93,7 +88,7 @@ void require_width(const ArrayView& array, const ExpectedHeads& heads) {
   if (array.last() < heads.rotary_dim) {
     refuse_value(array.name, {"has ", array.last(), " columns"},
                  {"at least ", heads.rotary_dim, ", those that are rotated"},
-                 {"pass wider heads, or ", heads.narrower});
+                 {"pass wider heads, or rotate by fewer pairs"});
   }
   if (heads.head_dim == 0 || array.last() == heads.head_dim || array.last() == heads.rotary_dim) return;
   const bool is_whole = heads.head_dim == heads.rotary_dim, are_several = array.last() % heads.head_dim == 0;
@@ -155,8 +150,8 @@ Extent checked_extent(const RotateRequest& request, const ExpectedHeads& heads) 
   Extent extent;
   for (const ArrayView& array : request.arrays) {
     if (is_integer(array.dtype) || array.dtype == DType::boolean) {
-      refuse_type(array.name, {"has dtype ", name_of(array.dtype)}, {name_of(x.dtype), " as ", x.name, " has"},
-                  {"give positions=, offset=, by= and the like by their names"});
+      refuse_dtype(array, {name_of(x.dtype), " as ", x.name, " has"},
+                   {"give positions=, offset=, by= and the like by their names"});
     }
     require_same_dtype(array, x);
     seq_axis_of(array, request);
@@ -175,25 +170,24 @@ Extent checked_extent(const RotateRequest& request, const ExpectedHeads& heads) 
   return extent;
 }
 
-CheckedTables checked_tables(const ArrayView& cos, const ArrayView& sin, const ArrayView& x, bool interleaved,
-                             std::int64_t head_dim) {
+void check_tables(const GivenTables& tables, const ArrayView& x) {
+  const ArrayView &cos = tables.cos, &sin = tables.sin;
   if ((cos.axes != 2 && cos.axes != 3) || cos.last() == 0) {
     refuse_shape(cos, {"[rows, pairs] or [B, L, pairs], one pair or more, and no axis of heads"});
   }
   require_shape(sin, Shape(cos));
   require_same_dtype(sin, cos);
-  if (head_dim == 0 && x.axes > 0 && x.last() == cos.last()) refuse_columns_of_heads(cos, interleaved);
-  const CheckedTables tables{batched_table_of(cos), batched_table_of(sin)};
   // Where whole heads are rotated, their width says how many pairs there are.
-  if (head_dim != 0 && have_twins(tables)) refuse_columns_of_heads(cos, interleaved);
-  return tables;
+  const bool is_whole = tables.head_dim == 0;
+  if (is_whole && x.axes > 0 && x.last() == cos.last()) refuse_columns_of_heads(cos, tables.interleaved);
+  const ConstRows cosines = batched_table_of(cos), sines = batched_table_of(sin);
+  if (!is_whole && have_twins(cosines, sines)) refuse_columns_of_heads(cos, tables.interleaved);
 }
 
 void require_table_dtype(const ArrayView& table, const ArrayView& x) {
   if (table.dtype == DType::float32 || table.dtype == x.dtype) return;
-  refuse_type(table.name, {"has dtype ", name_of(table.dtype)},
-              {x.dtype == DType::float32 ? "" : "float32, or ", name_of(x.dtype), " as ", x.name, " has"},
-              {conversion(table, name_of(x.dtype))});
+  refuse_dtype(table, {x.dtype == DType::float32 ? "" : "float32, or ", name_of(x.dtype), " as ", x.name, " has"},
+               {conversion(table, name_of(x.dtype))});
 }
 
 }  // namespace fastpe

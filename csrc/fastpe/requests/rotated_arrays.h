@@ -24,7 +24,6 @@ struct RotateRequest : Request {
 struct ExpectedHeads {
   std::int64_t rotary_dim;
   int coordinate_count;   // of each position; 0: it is one number
-  const char* narrower;   // what to do about heads that are narrower
   const char* partial;    // what to do where only a part of each head is rotated
   std::int64_t head_dim;  // columns of a head; 0: not known
 };
@@ -32,12 +31,13 @@ int seq_axis_of(const ArrayView& array, const RotateRequest& request);
 // Checks everything that does not depend on positions. What these are given for follows from all arrays.
 Extent checked_extent(const RotateRequest& request, const ExpectedHeads& heads);
 
-// [rows, pairs] or [B, L, pairs] of one dtype each, for whole heads, or for a part of heads that are `head_dim` wide.
-struct CheckedTables {
-  ConstRows cosines, sines;
+struct GivenTables {
+  ArrayView cos, sin;  // [rows, pairs], or [B, L, pairs]: a row for each row of the arrays
+  bool interleaved;
+  std::int64_t head_dim;  // 0: as many columns as the pairs have
 };
-CheckedTables checked_tables(const ArrayView& cos, const ArrayView& sin, const ArrayView& x, bool interleaved,
-                             std::int64_t head_dim);
+// All but whether they have rows for the positions.
+void check_tables(const GivenTables& tables, const ArrayView& x);
 // Of the arrays' dtype or float32.
 void require_table_dtype(const ArrayView& table, const ArrayView& x);
 

@@ -6,19 +6,6 @@
 #include "fastpe/error.h"
 
 namespace fastpe {
-namespace {
-
-double output_scale(Alpha alpha, double width) {
-  switch (alpha) {
-    case Alpha::one: break;
-    case Alpha::one_over_root: return 1.0 / std::sqrt(width);
-    case Alpha::root_of_two_over: return std::sqrt(2.0 / width);
-  }
-  return 1.0;
-}
-
-}  // namespace
-
 ConventionNumbers numbers_of(const Convention& convention, std::int64_t d_model) {
   if (d_model % 2 != 0 && convention.odd == OddWidth::error) {
     refuse_value("d_model", {"is ", d_model},
@@ -30,8 +17,10 @@ ConventionNumbers numbers_of(const Convention& convention, std::int64_t d_model)
   const double n = convention.odd == OddWidth::natural ? width / 2 : static_cast<double>(count);
   // A single frequency has exponent 0, whatever it is divided by.
   const double denominator = count < 2 ? 1.0 : n - convention.denominator_offset;
-  return {count, convention.denominator != 0.0 ? convention.denominator : denominator,
-          output_scale(convention.alpha, width)};
+  const double output_scale = convention.alpha == Alpha::one_over_root      ? 1.0 / std::sqrt(width)
+                              : convention.alpha == Alpha::root_of_two_over ? std::sqrt(2.0 / width)
+                                                                            : 1.0;
+  return {count, convention.denominator != 0.0 ? convention.denominator : denominator, output_scale};
 }
 
 }  // namespace fastpe

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 #include "fastpe/error.h"
 #include "wide.h"
@@ -59,17 +58,11 @@ void pad(DoubleDoubles& values) {
 
 }  // namespace
 
-void require_power(double power, std::int64_t k, const char* arguments) {
-  const double smallest = std::numeric_limits<double>::denorm_min();
-  require_representable(std::fabs(power) < smallest ? smallest : power, k, arguments);
-}
-
-void require_representable(double frequency, std::int64_t k, const char* arguments) {
+void require_representable(double frequency, std::int64_t k, const char* arguments, bool may_be_zero) {
   const double magnitude = std::fabs(frequency);
-  if (!(magnitude < 0x1p45) || (magnitude != 0.0 && magnitude < 0x1p-96)) {
-    refuse_value(arguments, {"make frequency ", k, " ", frequency, " radians per position"},
-                 {"0 or a magnitude of at least 2**-96 and below 2**45"});
-  }
+  if ((may_be_zero && magnitude == 0.0) || (0x1p-96 <= magnitude && magnitude < 0x1p45)) return;
+  refuse_value(arguments, {"make frequency ", k, " ", frequency, " radians per position"},
+               {"0 or a magnitude of at least 2**-96 and below 2**45"});
 }
 
 Frequencies make_frequencies(const WantedFrequencies& wanted) {
@@ -87,7 +80,7 @@ Frequencies make_frequencies(const WantedFrequencies& wanted) {
       require_divisor(wanted.exponent_denominator);
       const std::int64_t last = wanted.frequency_count - 1;
       const double exponent = static_cast<double>(last) / wanted.exponent_denominator;
-      require_power(wanted.frequency_scale * std::pow(wanted.base, -exponent), last, wanted.arguments);
+      require_representable(wanted.frequency_scale * std::pow(wanted.base, -exponent), last, wanted.arguments, false);
       ratio = ratio_of(wanted.base, wanted.exponent_denominator);
     }
     const double sign = wanted.frequency_scale < 0 ? -1.0 : 1.0;

@@ -38,10 +38,9 @@ constexpr std::int64_t padded(std::int64_t columns) {
   return (columns + column_padding - 1) / column_padding * column_padding + column_padding;
 }
 
-// Throws an Error about these arguments where the magnitude of frequency k is neither 0 nor in [2^-96, 2^45).
-void require_representable(double frequency, std::int64_t k, const char* arguments);
-// The same of a frequency that is not 0, though it may be rounded to 0.
-void require_power(double power, std::int64_t k, const char* arguments);
+// Throws an Error about these arguments where the magnitude of frequency k is neither 0 nor in [2^-96, 2^45). One that
+// is a power may not be 0: it was rounded to it.
+void require_representable(double frequency, std::int64_t k, const char* arguments, bool may_be_zero = true);
 
 // Throws an Error where a frequency is not representable, or the exponents' denominator is below 2^-10.
 Frequencies make_frequencies(const WantedFrequencies& wanted);

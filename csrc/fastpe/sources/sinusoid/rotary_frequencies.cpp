@@ -34,7 +34,8 @@ std::vector<Wide> powers(std::int64_t rotary_dim, double base, const Wide& stret
   const ScaledWide ratio = exp2_of(log2_of_ratio);
   // Frequencies fall or rise with k, so the others are between this one and 1.
   const ScaledWide last = exp2_of(log2_of_ratio * of_index(rotary_dim / 2 - 1));
-  require_power(std::ldexp(last.mantissa.nearest_double(), last.exponent), rotary_dim / 2 - 1, arguments);
+  require_representable(std::ldexp(last.mantissa.nearest_double(), last.exponent), rotary_dim / 2 - 1, arguments,
+                        false);
   std::vector<Wide> result(static_cast<std::size_t>(rotary_dim / 2));
   ScaledWide radians = ScaledWide::of_double(1.0);
   for (Wide& frequency : result) {

@@ -48,9 +48,8 @@ Wide inverse_tau() {
 Wide log_of_2() { return Wide::of_fraction({0xb17217f7, 0xd1cf79ab, 0xc9e3b398, 0x03f2f6af, 0x40f34326, 0x7298b62d}); }
 
 SignedWide log2_of(double value) {
-  int exponent = 0;
-  const double mantissa = 2.0 * std::frexp(value, &exponent);
-  return log2_of(Wide::of_double(mantissa), exponent - 1);
+  const ScaledWide scaled = ScaledWide::of_double(value);
+  return log2_of(scaled.mantissa, scaled.exponent);
 }
 
 SignedWide log2_of(const Wide& value) {
