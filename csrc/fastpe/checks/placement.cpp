@@ -8,6 +8,8 @@
 namespace fastpe {
 namespace {
 
+int batch_axis(int seq_axis) { return seq_axis == 0 ? 1 : 0; }
+
 // One integer for all rows, or one per row: [rows] or [rows, 1]. An array of one entry does not stand for several
 // rows: it may be a list that lacks the others, and an int says the same.
 NumbersView per_row_integers(const ArrayView& array, std::int64_t rows, const char* each) {
@@ -190,9 +192,9 @@ Placement placement_of(const Request& request, const Extent& extent, std::int64_
   return placement;
 }
 
-bool make_batch_the_sequence(Placement& p, Extent& extent) {
+void make_batch_the_sequence(Placement& p, Extent& extent) {
   const bool have_own = p.offsets.is_given() || p.values_per_batch_row;
-  if (extent.seq_len != 1 || !extent.has_batch || !have_own || !p.validity.are_all_valid()) return false;
+  if (extent.seq_len != 1 || !extent.has_batch || !have_own || !p.validity.are_all_valid()) return;
   const NumbersView& each = p.offsets.is_given() ? p.offsets : p.values;
   p.values = {each.data, each.dtype, 0, each.row_stride_bytes};
   p.offsets = {};
@@ -200,7 +202,10 @@ bool make_batch_the_sequence(Placement& p, Extent& extent) {
   p.is_batch_sequence = true;
   extent.seq_len = extent.batch_rows;
   extent.batch_rows = 1;
-  return true;
+}
+
+int row_axis_of(const Placement& placement, int seq_axis) {
+  return placement.is_batch_sequence ? batch_axis(seq_axis) : seq_axis;
 }
 
 Placement placement_at(const Request& request, const Extent& extent, int coordinate_count) {

@@ -60,9 +60,9 @@ Placement placement_at(const Request& request, const Extent& extent, int coordin
 
 // Where each batch row is a single row, all are valid and each has a position of its own, as while tokens are decoded:
 // makes the batch the sequence, so that its rows are done as those of one sequence are.
-bool make_batch_the_sequence(Placement& placement, Extent& extent);
-// Which axis of an array is the sequence then.
-inline int batch_axis(int seq_axis) { return seq_axis == 0 ? 1 : 0; }
+void make_batch_the_sequence(Placement& placement, Extent& extent);
+// The axis along which an array has the rows of a sequence then: its sequence, or its batch.
+int row_axis_of(const Placement& placement, int seq_axis);
 
 // A ValueError where `out` shares memory with one of these arguments.
 inline void require_disjoint(const ArrayView& out, const Request& request) {

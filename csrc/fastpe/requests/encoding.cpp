@@ -63,7 +63,8 @@ void add(const Encoding* encoding, const AddRequest& request, FrontEnd& front_en
     require_disjoint(out, request);
     require_disjoint(out, table);
   }
-  const int row_axis = make_batch_the_sequence(placement, extent) ? batch_axis(seq_axis) : seq_axis;
+  make_batch_the_sequence(placement, extent);
+  const int row_axis = row_axis_of(placement, seq_axis);
   const Add add({rows_of(x, row_axis), writable_rows_of(out, row_axis)}, extent.batch_rows, request.factors, is_new);
   if (learned) return front_end.run({LearnedTable(*learned), add, placement, request.max_threads});
   front_end.run({Sinusoids(*encoding, request.first_column.value_or(0)), add, placement, request.max_threads});

@@ -80,7 +80,7 @@ ExpectedHeads expected_heads(const RotaryEmbedding& embedding) {
 // Rotates the arrays in place or into others. What is written shares no memory with what is read, `tables` included.
 void rotate_by(const Source& source, const Pairing& pairing, Extent extent, Placement placement, View<ArrayView> tables,
                const RotateRequest& request, FrontEnd& front_end) {
-  const bool is_batch_sequence = make_batch_the_sequence(placement, extent);
+  make_batch_the_sequence(placement, extent);
   const View<ArrayView>& arrays = request.arrays;
   const bool is_out_given = request.outs.count > 0;
   ReadWrite few[2];  // without an allocation
@@ -101,7 +101,7 @@ void rotate_by(const Source& source, const Pairing& pairing, Extent extent, Plac
     }
     require_disjoint(out, request);
     for (const ArrayView& table : tables) require_disjoint(out, table);
-    const int seq_axis = seq_axis_of(x, request), row_axis = is_batch_sequence ? batch_axis(seq_axis) : seq_axis;
+    const int row_axis = row_axis_of(placement, seq_axis_of(x, request));
     const Rows written = writable_rows_of(out, row_axis);
     rotated[i] = heads_of(request.is_in_place ? read_only(written) : rows_of(x, row_axis), written);
   }
