@@ -29,7 +29,7 @@ import transformers
 
 from fastpe._config import tables
 from fastpe._config.model_type import row_of
-from tools.measures import added, biases, graphs, ids, rotation, unrotated
+from tools.measures import added, biases, graphs, ids, rotation, tiny, unrotated
 
 MEASURED = pathlib.Path(__file__).parents[1] / "python" / "fastpe" / "_config" / "measured.json"
 # A type with a row of one of these needs no row of what rotates nothing.
@@ -78,7 +78,7 @@ def measure(rotaries: Iterable[rotation.Rotary], kinds: Mapping[str, type]) -> M
         try:
             found = unrotated.positions(kinds[name])
         except Exception as error:  # noqa: BLE001  # a class without defaults, or without a package that it needs
-            found, why = None, ids.reason(error)
+            found, why = None, tiny.reason(error)
         else:
             why = "no table has it, and its code has a word of rotation"
         if found is not None:

@@ -229,7 +229,6 @@ OTHERS: dict[str, tuple[str, Callable[[Any], dict[str, Any]]]] = {
     "minicpm_ocr_vision": ("minicpm_ocr.modeling_minicpm_ocr.MiniCPMOcrVisionModel", of_patches),
     "minicpmv4_6_vision": ("minicpmv4_6.modeling_minicpmv4_6.MiniCPMV4_6VisionModel", of_patches),
     "minicpmv4_7_vision": ("minicpmv4_7.modeling_minicpmv4_7.MiniCPMV4_7VisionModel", of_patches),
-    "vilt": ("vilt.modeling_vilt.ViltModel", lambda config: {**of_pixels(config), "input_ids": tokens()}),
 }  # fmt: skip
 
 

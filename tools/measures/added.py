@@ -9,8 +9,6 @@ fields are seen with padding on the left, another id of padding, embeddings of o
 from __future__ import annotations
 
 import contextlib
-import importlib.util
-import pathlib
 import re
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
@@ -20,7 +18,7 @@ import torch
 
 import fastpe
 from fastpe._config import tables
-from tools.measures import ids
+from tools.measures import tiny
 
 TOKEN, LENGTH = 7, 5
 WHOLE, SEEN = [TOKEN] * LENGTH, [1] * LENGTH
@@ -49,7 +47,7 @@ class Kind(NamedTuple):
     def small(self, **given: Any) -> Any:
         """A configuration of small sizes."""
         known = {key: value for key, value in REQUIRED.items() if key in self.config.__dataclass_fields__}
-        config = ids.shrunk(self.config(**known))
+        config = tiny.shrunk(self.config(**known))
         for key, value in (self.given | given).items():
             setattr(config, key, value)
         return config
@@ -57,54 +55,6 @@ class Kind(NamedTuple):
 
 class _Reached(Exception):  # the first layer
     pass
-
-
-def inputs_of(model: Any, tokens: list[int], mask: list[int], *, ones: bool = False) -> Iterator[dict[str, Any]]:
-    """Inputs by their names; tokens, sounds and images in each shape that models take them in."""
-
-    def size(*names: str, default: int) -> int:
-        values = (getattr(model.config, name, None) for name in names)
-        numbers = (value[0] if isinstance(value, (list, tuple)) and value else value for value in values)
-        return next((number for number in numbers if type(number) is int), default)
-
-    whole, side, patch = torch.tensor([tokens]), size("image_size", default=224), size("patch_size", default=16)
-    frames = 2 * size("max_source_positions", "n_window", default=25)
-    mels = size("input_size", "num_mel_bins", default=80)
-    history = size("context_length", default=64) + max(getattr(model.config, "lags_sequence", None) or [0])
-    image = torch.zeros(1, size("num_channels", default=3), side, side)
-    given = {
-        "decoder_input_ids": whole,
-        "attention_mask": torch.tensor([mask]),
-        "bbox": torch.zeros(1, len(tokens), 4).long(),
-        "encoder_hidden_states": torch.zeros(1, 4, size("cross_attention_hidden_size", "hidden_size", default=64)),
-        "lang_ids": torch.zeros(1).long(),
-        "visual_feats": torch.zeros(1, 2, size("visual_feat_dim", default=1)),
-        "visual_pos": torch.zeros(1, 2, 4),
-        "codebook_idx": 1,
-        "past_values": torch.zeros(1, history),
-        "past_time_features": torch.zeros(1, history, size("num_time_features", default=0)),
-        "past_observed_mask": torch.ones(1, history),
-        "feature_lens": torch.tensor([frames]),
-        "aftercnn_lens": torch.tensor([(frames - 1) // 2 + 1]),
-        "input_features_mask": torch.ones(1, frames),
-        "pixel_attention_mask": torch.ones(1, 256),
-        "spatial_shapes": torch.tensor([[16, 16]]),
-        "image": image,
-    }
-    books = whole.expand(size("num_codebooks", "audio_channels", default=1), -1)
-    clip = image[:, None].expand(1, size("num_frames", default=1), -1, -1, -1)
-    sounds = ((1, mels, frames), (1, frames, mels), (mels, frames))
-    kinds = {
-        "input_ids": (books, whole[..., None].expand(-1, -1, 8)),
-        "input_features": [torch.full(shape, float(ones)) for shape in sounds],
-        "pixel_values": (image, clip, torch.zeros(1, 256, 3 * patch**2)),
-        "past_values": (given["past_values"], [torch.zeros(64)]),
-        "image": (image,),
-    }
-    for name, values in kinds.items():
-        rest = {key: each for key, each in given.items() if name == "input_ids" or key != "attention_mask"}
-        for value in values if ids.takes(model, name) else ():
-            yield {key: each for key, each in {**rest, name: value}.items() if ids.takes(model, key)}
 
 
 def first_layer(model: Any, given: dict[str, Any]) -> tuple[Any, list[int]]:
@@ -163,14 +113,14 @@ def runs(
     """What the first layer takes for each shape of inputs, a row for each token; and the rows that are looked up."""
     torch.manual_seed(0)
     model = kind.model(kind.small(**given)).eval().float()
-    words = getattr(model.get_input_embeddings(), "weight", None) if ones and ids.takes(model, "input_ids") else None
+    words = getattr(model.get_input_embeddings(), "weight", None) if ones and tiny.takes(model, "input_ids") else None
     with torch.no_grad():
         for name, each in model.named_parameters():
             if not is_of_positions(model, name):
                 each.fill_(float(each is words))
             elif numbered and is_learned(model, name):
                 each.copy_(torch.arange(float(len(each)))[:, None].expand_as(each))
-    for inputs in inputs_of(model, tokens, mask, ones=ones):
+    for inputs in tiny.inputs_of(model, tokens, mask, ones=ones):
         taken, looked_up = first_layer(model, inputs)
         yield (None if taken is None else taken.reshape(-1, taken.shape[-1])[: len(tokens)].numpy()), looked_up
 
@@ -200,25 +150,9 @@ def sinusoids(values: Any) -> Rows | None:
     return None
 
 
-def classes_of(config: Any) -> list[Any]:
-    """The model classes of a configuration, whole models and those that are usual in front."""
-    package, _, stem = config.__module__.replace("configuration_", "modeling_").rpartition(".")
-    spec = importlib.util.find_spec(package)
-    folders = map(pathlib.Path, (spec and spec.submodule_search_locations) or ())
-    stems = {stem, *(source.stem for folder in folders for source in folder.glob("modeling_*.py"))}
-    found: dict[str, Any] = {}
-    for each in sorted(stems):
-        with contextlib.suppress(ModuleNotFoundError):
-            found |= vars(importlib.import_module(f"{package}.{each}"))
-    own = [name for name, each in found.items() if getattr(each, "config_class", None) is config]
-    usual = ("Model", "Decoder", "ForCausalLM", "Encoder")
-    names = (name for name in own if "PreTrained" not in name)
-    return [found[name] for name in sorted(names, key=lambda name: (not name.endswith(usual), len(name)))]
-
-
 def kinds_of(config: Any, **given: Any) -> Iterator[tuple[Kind, Rows]]:
     """The classes that add something, and what."""
-    for model in classes_of(config):
+    for model in tiny.classes_of(config):
         kind = Kind(config, given, model)
         with contextlib.suppress(Exception):  # a class that is made in another way
             if known := rows(kind):
@@ -303,9 +237,9 @@ def sinusoid(config: Any) -> tuple[dict[str, Any], Kind] | None:
             return None
         row = {"requires": {found[0]: [values[found[0]]]}} | ({} if known else {"otherwise": "none"})
         _, kind, known = found
-    if not ids.takes(kind.model, "input_ids"):
+    if not tiny.takes(kind.model, "input_ids"):
         same = (each for each, rows in kinds_of(config, **kind.given) if rows.convention == known.convention)
-        kind = next((each for each in same if ids.takes(each.model, "input_ids")), kind)
+        kind = next((each for each in same if tiny.takes(each.model, "input_ids")), kind)
     counted = arguments(counting(kind))
     width, is_fairseq = known.width, known.convention == "tensor2tensor"
     if counted == "offset=pad_token_id + 1, valid=ids != pad_token_id":
@@ -333,7 +267,7 @@ def stored(row: Mapping[str, Any], kind: Kind) -> dict[str, Any]:
     """What the first layer takes for the last token, whose embedding is of ones, or else of zeros, and the keys of its config."""
     on = {row["scale_key"]: True} if "scale_key" in row else {}
     config = kind.small(pad_token_id=1, **on)
-    tokens, mask = (PADDED, LEFT) if ids.takes(kind.model, "input_ids") else (WHOLE, SEEN)
+    tokens, mask = (PADDED, LEFT) if tiny.takes(kind.model, "input_ids") else (WHOLE, SEEN)
     zeros, of_ones = (
         next(values for values, _ in runs(kind, tokens, mask, ones=ones, pad_token_id=1, **on) if values is not None)[
             -1
@@ -358,7 +292,7 @@ def measure_sinusoids(kinds: Mapping[str, Any]) -> tuple[dict[str, Any], dict[st
                 if "width" not in known[0] | by_hand.get(name, {}):
                     missing[name] = "the key of its width"
         except Exception as error:  # noqa: BLE001  # a class without defaults, or without a package that it needs
-            missing[name] = ids.reason(error)
+            missing[name] = tiny.reason(error)
     return found, seen, missing
 
 

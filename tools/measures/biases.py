@@ -14,7 +14,7 @@ import numpy as np
 import torch
 
 import fastpe
-from tools.measures import added
+from tools.measures import added, tiny
 
 OWN = re.compile("(_|get_)?relative_position_bucket|build_(mpt_)?alibi_tensor")
 FAR = [-300, -70, -20, -5, -1, 0, 1, 5, 20, 70, 300]
@@ -47,12 +47,12 @@ def bias(config: Any) -> tuple[str, dict[str, Any]] | None:
     module = importlib.import_module(config.__module__.replace("configuration_", "modeling_"))
     if not re.search(f"def ({OWN.pattern})", inspect.getsource(module)):
         return None
-    for model in added.classes_of(config):
+    for model in tiny.classes_of(config):
         calls: list[Any] = []
         with contextlib.suppress(Exception), heard(module, calls):
             small = added.Kind(config, {}, model).small()
             made = model(small).eval()
-            for given in added.inputs_of(made, added.WHOLE, added.SEEN):
+            for given in tiny.inputs_of(made, added.WHOLE, added.SEEN):
                 with contextlib.suppress(Exception), torch.no_grad():
                     made(**given)
         if calls:

@@ -8,17 +8,15 @@ rule that changes nothing is the model's own. Models that generate text get the 
 from __future__ import annotations
 
 import importlib
-import inspect
 import itertools
-import signal
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 from fastpe._config import tables
+from tools.measures import tiny
 
 LEFT = 3  # tokens of padding
-PROCESSOR_SECONDS = 60  # for one model: what takes longer is listed as not measured
 
 
 class Ids(NamedTuple):
@@ -27,78 +25,6 @@ class Ids(NamedTuple):
     rule: str
     first: int
     why: str = ""
-
-
-SMALL = {
-    64: "hidden_size d_model n_embd dim emb_dim embedding_size intermediate_size ffn_dim n_inner d_inner "
-    "hidden_dim d_ff encoder_ffn_dim decoder_ffn_dim t2u_encoder_ffn_dim t2u_decoder_ffn_dim "
-    "speech_encoder_intermediate_size max_position_embeddings n_positions max_source_positions "
-    "moe_intermediate_size word_embed_proj_dim",
-    4: "num_attention_heads n_head n_heads num_heads encoder_attention_heads decoder_attention_heads num_experts "
-    "num_local_experts n_routed_experts",
-    2: "num_hidden_layers n_layer n_layers num_layers encoder_layers decoder_layers speech_encoder_layers "
-    "t2u_encoder_layers t2u_decoder_layers num_key_value_heads num_kv_heads num_experts_per_tok "
-    "linear_num_key_heads linear_num_value_heads",
-    16: "head_dim q_lora_rank kv_lora_rank qk_rope_head_dim qk_nope_head_dim v_head_dim entity_emb_size rotary_dim "
-    "mamba_d_head mamba_headdim global_head_dim",
-    8: "mamba_n_heads n_mamba_heads",
-    1: "num_hidden_groups n_group topk_group first_k_dense_replace decoder_sparse_step",
-    1100: "vocab_size n_vocab vocab_size_per_layer_input t2u_vocab_size unit_hifi_gan_vocab_size",
-    50: "entity_vocab_size",
-}
-
-
-def shrunk(config: Any) -> Any:
-    """The config with sizes that take no time, as far as they have the usual names."""
-    config.allow_global_per_layer_attribute_access = True
-    for size, names in SMALL.items():
-        for name in names.split():
-            if type(getattr(config, name, None)) is int or (name in ALSO_NULL and hasattr(config, name)):
-                with suppress(AttributeError, NotImplementedError):  # what follows from others
-                    setattr(config, name, size)
-    if hasattr(config, "kv_lora_rank"):  # each head has its own keys
-        config.num_key_value_heads = config.num_attention_heads
-    for name in ("layer_types", "mlp_layer_types", "layers_block_type"):
-        if len(getattr(config, name, None) or ()) > 2:
-            setattr(config, name, [getattr(config, name)[0], getattr(config, name)[-1]])
-    if (getattr(config, "pad_token_id", None) or 0) >= SMALL_VOCABULARY:
-        config.pad_token_id = 0
-    for name in getattr(config, "sub_configs", None) or {}:
-        if getattr(config, name, None) is not None:
-            shrunk(getattr(config, name))
-    return config
-
-
-def divided(config: Any) -> Any:
-    """The config with widths that have the same ratios, for classes in which some follow from others."""
-    config.allow_global_per_layer_attribute_access = True
-    for size, names in SMALL.items():
-        for name in names.split():
-            value = getattr(config, name, None)
-            if type(value) is int and value > size and size in (2, 16, 64, 1100) and "key_value" not in name:
-                with suppress(AttributeError, NotImplementedError):
-                    setattr(config, name, max(value // 8, 4) if size in (16, 64) else size)
-    for name in ("layer_types", "mlp_layer_types", "layers_block_type"):
-        if kinds := getattr(config, name, None):
-            setattr(config, name, ([*dict.fromkeys(kinds)] * 2)[:2])
-    changes: dict[str, Any] = {"num_kv_shared_layers": 0, "vocabulary_map": {}, "first_k_dense_replace": 2}
-    null = {"layer_types": ["full_attention"] * 2, "mlp_layer_types": ["dense"] * 2, "sliding_window": 8}
-    changes |= {name: value for name, value in null.items() if getattr(config, name, 0) is None}
-    if type(getattr(config, "qk_nope_head_dim", None)) is int:
-        changes["qk_head_dim"] = config.qk_nope_head_dim + config.qk_rope_head_dim
-    padding = ("pad_token_id", "audio_pad_token_id")
-    changes |= {name: 0 for name in padding if (getattr(config, name, None) or 0) >= SMALL_VOCABULARY}
-    for name in changes.keys() & {*dir(config)}:
-        setattr(config, name, changes[name])
-    for name in getattr(config, "sub_configs", None) or {}:
-        if getattr(config, name, None) is not None:
-            divided(getattr(config, name))
-    return config
-
-
-# Sizes that follow from others where they are null, which small ones do not.
-ALSO_NULL = ("head_dim", "num_key_value_heads", "num_experts_per_tok", "n_routed_experts")
-SMALL_VOCABULARY = 1100
 
 
 def classes_of(config: Any) -> list[Any]:
@@ -111,7 +37,7 @@ def classes_of(config: Any) -> list[Any]:
         if type(config) in mapping:
             kind = mapping[type(config)]
             found += [(name, each) for each in (kind if isinstance(kind, (tuple, list)) else [kind])]
-    return [(name, each) for name, each in found if takes(each, "input_ids")]
+    return [(name, each) for name, each in found if tiny.takes(each, "input_ids")]
 
 
 def measured(model_type: str, config_class: Any) -> Ids:
@@ -137,11 +63,11 @@ def measured(model_type: str, config_class: Any) -> Ids:
         parts = [each for each in own if getattr(each, "config_class", None) in (config_class, type(text))]
         with suppress(ValueError):  # a class that is named, but not there
             parts += [each for _, each in (classes_of(text) if text is not None else [])]
-        causal += [each for each in parts if takes_ids(each) and takes(each, "input_ids")]
+        causal += [each for each in parts if takes_ids(each) and tiny.takes(each, "input_ids")]
     try:
         starts, rules = first_compared(causal if is_causal else [with_ids[0][1]], config_class)
     except Exception as error:  # noqa: BLE001  # whatever a class raises for sizes that it was not written for
-        why = reason(error)
+        why = tiny.reason(error)
         is_rotated = bool({model_type, text_type(config_class)} & {*models})
         return (
             Ids("valid", 0, f"ids as generate counts, not compared: {why}")
@@ -157,17 +83,8 @@ def measured(model_type: str, config_class: Any) -> Ids:
     return Ids("", 0, "no rule gives what it gives by itself")
 
 
-def reason(error: Exception) -> str:
-    return f"{type(error).__name__}: {' '.join(str(error).split())[:100]}"
-
-
-def takes(kind: Any, name: str) -> bool:
-    """Whether a class takes an input of this name."""
-    return name in inspect.signature(kind.forward).parameters
-
-
 def takes_ids(kind: Any) -> bool:
-    return takes(kind, "position_ids")
+    return tiny.takes(kind, "position_ids")
 
 
 def makes_its_own(kind: Any) -> bool:
@@ -185,7 +102,7 @@ def text_type(config_class: Any) -> str:
 def first_compared(kinds: list[Any], config_class: Any) -> tuple[list[int], list[str]]:
     """What the first of these classes gives that can be made small."""
     errors = []
-    for make, kind in itertools.product((shrunk, divided), dict.fromkeys(kinds)):
+    for make, kind in itertools.product((tiny.shrunk, tiny.divided), dict.fromkeys(kinds)):
         try:
             return compared(kind, make(config_class()))
         except TimeoutError:
@@ -205,7 +122,7 @@ def compared(kind: Any, config: Any) -> tuple[list[int], list[str]]:
     padding = getattr(config, "pad_token_id", None)
     padding = 1 if padding is None or padding < 0 else padding
     length, left = 9, LEFT
-    with limited():
+    with tiny.limited():
         model = kind(config).eval().float()
         for parameter in model.parameters():
             if parameter.ndim >= 2:
@@ -221,22 +138,6 @@ def compared(kind: Any, config: Any) -> tuple[list[int], list[str]]:
         return starts, [name for name, each in rules.items() if agrees(model, padded, own, left, each)]
 
 
-@contextmanager
-def limited() -> Iterator[None]:
-    """Raise TimeoutError after this time of the processor, which does not depend on what else the machine does."""
-
-    def stop(*_: Any) -> None:
-        raise TimeoutError(f"more than {PROCESSOR_SECONDS} s of the processor")
-
-    before = signal.signal(signal.SIGPROF, stop)
-    signal.setitimer(signal.ITIMER_PROF, PROCESSOR_SECONDS)
-    try:
-        yield
-    finally:
-        signal.setitimer(signal.ITIMER_PROF, 0)
-        signal.signal(signal.SIGPROF, before)
-
-
 def agrees(model: Any, ids: Any, expected: Any, left: int, positions: list[int]) -> bool:
     torch = importlib.import_module("torch")
     try:
@@ -247,12 +148,24 @@ def agrees(model: Any, ids: Any, expected: Any, left: int, positions: list[int])
 
 
 def output(model: Any, ids: Any, valid: Any, **given: Any) -> Any:
+    """What a model gives for tokens alone, or beside the other inputs that it needs."""
     torch = importlib.import_module("torch")
-    if takes(model, "use_cache"):
+    if tiny.takes(model, "use_cache"):
         given["use_cache"] = False
-    with torch.no_grad():
-        result = model(input_ids=ids, attention_mask=valid.long(), return_dict=True, **given)
-    return next(each for each in (result.get("logits"), result.get("last_hidden_state")) if each is not None).float()
+    usual = {"input_ids": ids, "attention_mask": valid.long()}
+    others = (each for each in tiny.inputs_of(model, *ids.tolist(), *valid.long().tolist()) if "input_ids" in each)
+    errors = []
+    for inputs in itertools.chain([usual], (each for each in others if each["input_ids"].shape == ids.shape)):
+        try:
+            with torch.no_grad():
+                result = model(**inputs, **given, return_dict=True)
+            names = ("logits", "last_hidden_state", "text_embeds", "logits_per_text")
+            return next(each for each in map(result.get, names) if each is not None).float()
+        except TimeoutError:
+            raise
+        except Exception as error:  # noqa: BLE001  # inputs of another kind may be needed
+            errors.append(error)
+    raise errors[0]
 
 
 def shown(rule: str, first: int, padding: int) -> list[int]:
@@ -271,10 +184,10 @@ def measure(kinds: Mapping[str, Any]) -> tuple[dict[str, list[Any]], dict[str, l
             found = measured(name, kinds[name])
             part = text_type(kinds[name]) if found.rule == "valid" else ""
             if found.rule and not found.why:
-                padding = getattr(shrunk(kinds[name]()), "pad_token_id", None)
+                padding = getattr(tiny.shrunk(kinds[name]()), "pad_token_id", None)
                 seen[name] = shown(*found[:2], 1 if padding is None or padding < 0 else padding)
         except Exception as error:  # noqa: BLE001  # a class without defaults, or without a package that it needs
-            found, part = Ids("", 0, reason(error)), ""
+            found, part = Ids("", 0, tiny.reason(error)), ""
         if found.rule:
             rules[name] = [found.rule, found.first]
         if part:

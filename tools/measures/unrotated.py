@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 
-from tools.measures import added
+from tools.measures import tiny
 
 ROTATION = re.compile(r"(?i)rotary|rotate_half|apply_rot|\brope\b")
 POSITIONS = re.compile(
@@ -39,7 +39,7 @@ def positions(kind: type) -> list[str] | None:
 
 def made(kind: type) -> Any:
     """The whole model of a configuration's class, with two layers."""
-    if not (classes := added.classes_of(kind)):
+    if not (classes := tiny.classes_of(kind)):
         raise ValueError("no class has this configuration")
     config = kind()
     for key in LAYERS:
