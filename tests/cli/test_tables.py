@@ -82,7 +82,7 @@ def test_what_is_refused(capsys: Capture) -> None:
         (1, "--config missing.json --rows 3 -o a.npz", "missing.json"),
         (1, "--config organisation/model --rows 3 -o a.npz", "hf download organisation/model"),
         (1, "--config . --rows 3 -o a.npz", "directory"),
-        (1, "--config nonsense.json --rows 3 -o a.npz", "not JSON"),
+        (1, "--config nonsense.json --rows 3 -o a.npz", "expected JSON"),
         (1, "--config list.json --rows 3 -o a.npz", "a list"),
         (2, "--config gemma.json --rows 3 -o a.npz", "--layer-type, one of 'sliding_attention', 'full_attention'"),
         (1, "--config unknown.json --rows 3 -o a.npz", "--no-interleaved"),
