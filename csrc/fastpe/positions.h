@@ -123,8 +123,9 @@ class Spans {
       if (l >= end_) return false;
       run_ = placement_.validity.run_from(l, end_, batch_rows_, is_valid_);
     }
+    span_.l = l;
     if (!is_valid_) {
-      span_ = {l, run_.count, {}, Span::Step::none};
+      span_.count = run_.count;
       return true;
     }
     if (placement_.has_value_of_each_row()) {
@@ -147,7 +148,6 @@ class Spans {
   void make_span_of_sequence(std::int64_t l);
   void make_span_of_values(std::int64_t l) {
     const Number value = values_.at(0, l), position = placement_.position_of(value);
-    span_.l = l;
     span_.count = 1;
     span_.position = position;
     span_.step = position.is_integer() ? Span::Step::ascending : Span::Step::none;

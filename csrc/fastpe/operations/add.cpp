@@ -24,7 +24,8 @@ Add::Add(const ReadWrite& arrays, std::int64_t batch_rows, const Factors& factor
 }
 
 void Add::apply(const Tile& tile, const Range& items, const Access& access, char* scratch) const {
-  walk(arrays_, shape_, tile, items, access, scratch, adding(shape_.dtype, factors_, access.non_temporal));
+  walk(arrays_, shape_, tile, items, access, scratch, sum_of(factors_, access.non_temporal),
+       [this](const Combination& sum) { add_rows(sum, shape_.dtype); });
 }
 
 Target Add::target(int /*number*/, std::int64_t item, std::int64_t l) const {
@@ -71,7 +72,7 @@ void Gather::apply(const Tile& tile, const Range& items, const Access& access, c
   const std::int64_t bytes = element_bytes(shape_.dtype), columns = tile.columns.count, end_l = tile.rows.end();
   const std::int64_t at_once = is_apart ? shape_.rows_in_scratch() : most_rows;
   const Block<char> scratch{memory, columns * bytes, bytes};
-  const auto add_rows = adding(shape_.dtype, factors_, access.non_temporal);
+  Combination sum = sum_of(factors_, access.non_temporal);
   for (std::int64_t item = items.first; item < items.end(); ++item) {
     for (std::int64_t l = tile.rows.first; l < end_l; l += at_once) {
       const std::int64_t count = std::min(end_l - l, at_once);
@@ -85,9 +86,9 @@ void Gather::apply(const Tile& tile, const Range& items, const Access& access, c
           l_after < out_.seq_len ? embedding_offset_bytes(next_item, l_after) : offsets_bytes[count - 1];
       const Block<char> out = out_.block(item, l, tile.columns.first);
       const Block<const char> x{vocabulary_.data + tile.columns.first * bytes, 0, bytes, offsets_bytes};
-      RowsAtOnce rows = rows_at_once(is_apart ? scratch : out, x, tile.part({l, count}));
-      if (!is_apart && access.prefetch && !access.non_temporal) rows.next_out = out.data + out.row_stride_bytes;
-      add_rows(rows);
+      set_rows(sum, is_apart ? scratch : out, x, tile.part({l, count}));
+      if (!is_apart && access.prefetch && !access.non_temporal) sum.next_out = out.data + out.row_stride_bytes;
+      add_rows(sum, shape_.dtype);
       if (is_apart) copy_block(out, scratch.read_only(), count, columns, bytes);
     }
   }

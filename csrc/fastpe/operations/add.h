@@ -12,13 +12,17 @@ struct Factors {
   double scale = 1.0, alpha = 1.0;
 };
 
-// What a walk does at once for a sum.
-inline auto adding(DType dtype, const Factors& factors, bool non_temporal) {
-  return [=](const RowsAtOnce& rows) {
-    const Kernels& kernels = active_kernels();
-    const auto& of_dtypes = rows.tile_dtype == dtype ? kernels.combine_same_dtype : kernels.combine;
-    of_dtypes[index_of(dtype)]({rows, factors.scale, factors.alpha, non_temporal});
-  };
+// What a walk does for sums, and with which arguments.
+inline Combination sum_of(const Factors& factors, bool non_temporal) {
+  Combination sum{};
+  sum.scale = factors.scale;
+  sum.alpha = factors.alpha;
+  sum.non_temporal = non_temporal;
+  return sum;
+}
+inline void add_rows(const Combination& sum, DType dtype) {
+  const Kernels& kernels = active_kernels();
+  (sum.tile_dtype == dtype ? kernels.combine_same_dtype : kernels.combine)[index_of(dtype)](sum);
 }
 
 // Adds to an array, in place where out is x. Rows that are not valid stay as they are, or are copied.

@@ -60,25 +60,26 @@ Rotate::ItemsOfArray Rotate::first_items(const Range& items) const {
   return {*array, {row * heads_per_row + head, std::min(items.count, heads_per_row - head)}};
 }
 
-void Rotate::rotate_rows(const RowsAtOnce& rows) const {
+void Rotate::rotate_rows(const Rotation& rows) const {
   const std::int64_t bytes = element_bytes(shape_.dtype), table_bytes = element_bytes(shape_.tile_dtype);
   for (const Range& rotated : pairing_.rotated) {
     const std::int64_t first_bytes = (pairing_.interleaved ? 2 : 1) * rotated.first * bytes;
-    const char* const sines = rows.tile + (pairing_.pairs + rotated.first) * table_bytes;
-    Rotation part{rows, sines, rotated.count, pairing_.pairs, pairing_.interleaved, pairing_.conjugate};
+    Rotation part = rows;
+    part.pairs = rotated.count;
     part.out += first_bytes;
     part.x += first_bytes;
     if (rows.next_x != nullptr) part.next_x += first_bytes;
     if (rows.next_out != nullptr) part.next_out += first_bytes;
     part.tile += rotated.first * table_bytes;
+    part.sines = part.tile + pairing_.pairs * table_bytes;
     active_kernels().rotate[index_of(shape_.dtype)](part);
   }
 }
 
-void Rotate::rotate_non_temporal(const RowsAtOnce& rows, char* memory) const {
+void Rotate::rotate_non_temporal(const Rotation& rows, char* memory) const {
   const std::int64_t row_bytes = shape_.row_bytes_at_once(), at_once = non_temporal_rows(shape_);
   const bool has_gaps = rows.out_row_stride_bytes != row_bytes;
-  RowsAtOnce part = rows;
+  Rotation part = rows;
   part.out = memory;
   part.out_row_stride_bytes = row_bytes;
   for (std::int64_t first = 0; first < rows.rows; first += at_once) {
@@ -107,18 +108,24 @@ void Rotate::rotate_non_temporal(const RowsAtOnce& rows, char* memory) const {
 
 // A pair is two columns, which are runs of the sequence: for the kernel, as many pairs as rows, and one row for each
 // pair. The tile has the pairs' cosines, then their sines.
-void Rotate::rotate_columns(const RowsAtOnce& rows) const {
+void Rotate::rotate_columns(const Rotation& columns) const {
   const std::int64_t columns_apart = pairing_.interleaved ? 1 : pairing_.pairs;
-  const std::int64_t column_stride_bytes = rows.x_row_stride_bytes / (pairing_.interleaved ? 2 : 1);
-  const std::int64_t half = columns_apart * (column_stride_bytes / element_bytes(shape_.dtype));
-  Rotation rotation{rows, nullptr, rows.columns, half, false, pairing_.conjugate};
-  rotation.rows = rows.rows / 2;
-  rotation.sines = rows.tile + rotation.rows * rows.tile_row_stride_bytes;
+  const std::int64_t column_stride_bytes = columns.x_row_stride_bytes / (pairing_.interleaved ? 2 : 1);
+  Rotation rotation = columns;
+  rotation.rows = columns.rows / 2;
+  rotation.pairs = columns.columns;
+  rotation.sines = columns.tile + rotation.rows * columns.tile_row_stride_bytes;
+  rotation.half = columns_apart * (column_stride_bytes / element_bytes(shape_.dtype));
+  rotation.interleaved = false;
   rotation.next_x = nullptr;
   active_kernels().rotate[index_of(shape_.dtype)](rotation);
 }
 
 void Rotate::apply(const Tile& tile, const Range& items, const Access& access, char* scratch) const {
+  Rotation rotation{};
+  rotation.half = pairing_.pairs;
+  rotation.interleaved = pairing_.interleaved;
+  rotation.conjugate = pairing_.conjugate;
   for (std::int64_t first = items.first; first < items.end();) {
     const auto [array, heads] = first_items({first, items.end() - first});
     first += heads.count;
@@ -127,13 +134,13 @@ void Rotate::apply(const Tile& tile, const Range& items, const Access& access, c
     if (array.order == Order::columns) {
       for (const Range& rotated : pairing_.rotated) {
         walk_columns(
-            array, tile, rotated, heads, scratch, [&](const RowsAtOnce& rows) { rotate_columns(rows); }, pairing_.pairs,
-            pairing_.interleaved ? 2 : 1);
+            array, tile, rotated, heads, scratch, rotation, [this](const Rotation& rows) { rotate_columns(rows); },
+            pairing_.pairs, pairing_.interleaved ? 2 : 1);
       }
       continue;
     }
-    walk(array, shape_, tile, heads, access, scratch,
-         [&](const RowsAtOnce& rows) { access.non_temporal ? rotate_non_temporal(rows, scratch) : rotate_rows(rows); });
+    walk(array, shape_, tile, heads, access, scratch, rotation,
+         [&](const Rotation& rows) { access.non_temporal ? rotate_non_temporal(rows, scratch) : rotate_rows(rows); });
   }
 }
 

@@ -41,9 +41,9 @@ class Rotate final : public Operation {
     Range items;
   };
   ItemsOfArray first_items(const Range& items) const;
-  void rotate_rows(const RowsAtOnce& rows) const;
-  void rotate_non_temporal(const RowsAtOnce& rows, char* memory) const;
-  void rotate_columns(const RowsAtOnce& rows) const;
+  void rotate_rows(const Rotation& rows) const;
+  void rotate_non_temporal(const Rotation& rows, char* memory) const;
+  void rotate_columns(const Rotation& columns) const;
 
   View<ReadWrite> arrays_;
   const Pairing& pairing_;  // outlives the operation

@@ -50,9 +50,8 @@ inline void copy_unless_in_place(const ReadWrite& arrays, const Range& items, co
   }
 }
 
-// What an operation does at once: as many rows and columns as the tile has.
-inline RowsAtOnce rows_at_once(const Block<char>& out, const Block<const char>& x, const Tile& tile) {
-  RowsAtOnce rows{};
+// Puts into the arguments of a kernel what it does at once: as many rows and columns as the tile has.
+inline void set_rows(RowsAtOnce& rows, const Block<char>& out, const Block<const char>& x, const Tile& tile) {
   rows.out = out.data;
   rows.out_row_stride_bytes = out.row_stride_bytes;
   rows.x = x.data;
@@ -64,7 +63,7 @@ inline RowsAtOnce rows_at_once(const Block<char>& out, const Block<const char>& 
   rows.tile_dtype = tile.dtype;
   rows.rows = tile.rows.count;
   rows.columns = tile.columns.count;
-  return rows;
+  rows.next_x = rows.next_out = nullptr;
 }
 
 // What comes next, which the kernel prefetches row by row: the processor's own prefetches end with these rows.
@@ -77,14 +76,14 @@ inline void set_next(RowsAtOnce& rows, const ReadWrite& arrays, std::int64_t ite
 
 // One item after the other, or where they lie side by side inside of the sequence, one row of all of them after the
 // other. The next rows are those of the next item, and behind the last one, of the first item again.
-template <class DoRows>
-void walk_rows(const ReadWrite& arrays, const Tile& tile, const Range& items, const Access& access,
+template <class Arguments, class DoRows>
+void walk_rows(const ReadWrite& arrays, const Tile& tile, const Range& items, const Access& access, Arguments& rows,
                const DoRows& do_rows) {
   const auto& [x, out, order] = arrays;
   const std::int64_t l = tile.rows.first;
   if (items.count == 1 || out.inner_count == 1 || out.inner_count != x.inner_count) {
     for (std::int64_t item = items.first; item < items.end(); ++item) {
-      RowsAtOnce rows = rows_at_once(out.block(item, l), x.block(item, l), tile);
+      set_rows(rows, out.block(item, l), x.block(item, l), tile);
       const bool is_last = item + 1 == items.end();
       set_next(rows, arrays, is_last ? items.first : item + 1, is_last ? tile.rows.end() : l, access);
       do_rows(rows);
@@ -95,7 +94,7 @@ void walk_rows(const ReadWrite& arrays, const Tile& tile, const Range& items, co
     const std::int64_t end = std::min(items.end(), (first / out.inner_count + 1) * out.inner_count);
     for (std::int64_t row = l; row < tile.rows.end(); ++row) {
       const Tile same{{tile.row(row), 0, tile.block.column_stride_bytes}, tile.dtype, {0, end - first}, tile.columns};
-      RowsAtOnce rows = rows_at_once(out.inner_block(first, row), x.inner_block(first, row), same);
+      set_rows(rows, out.inner_block(first, row), x.inner_block(first, row), same);
       set_next(rows, arrays, first, row + 1, access);
       do_rows(rows);
     }
@@ -104,18 +103,19 @@ void walk_rows(const ReadWrite& arrays, const Tile& tile, const Range& items, co
 }
 
 // Some rows at a time are put together in the scratch memory.
-template <class DoRows>
+template <class Arguments, class DoRows>
 void walk_in_scratch(const ReadWrite& arrays, const OperationShape& shape, const Tile& tile, const Range& items,
-                     char* memory, const DoRows& do_rows) {
+                     char* memory, Arguments& rows, const DoRows& do_rows) {
   const std::int64_t bytes = element_bytes(shape.dtype), at_once = shape.rows_in_scratch(),
                      columns = tile.columns.count;
   const Block<char> scratch{memory, columns * bytes, bytes};
   for (std::int64_t item = items.first; item < items.end(); ++item) {
     for (std::int64_t l = tile.rows.first; l < tile.rows.end(); l += at_once) {
-      const Tile rows = tile.part({l, std::min(tile.rows.end() - l, at_once)});
-      copy_block(scratch, arrays.x.block(item, l, tile.columns.first), rows.rows.count, columns, bytes);
-      do_rows(rows_at_once(scratch, scratch.read_only(), rows));
-      copy_block(arrays.out.block(item, l, tile.columns.first), scratch.read_only(), rows.rows.count, columns, bytes);
+      const Tile part = tile.part({l, std::min(tile.rows.end() - l, at_once)});
+      copy_block(scratch, arrays.x.block(item, l, tile.columns.first), part.rows.count, columns, bytes);
+      set_rows(rows, scratch, scratch.read_only(), part);
+      do_rows(rows);
+      copy_block(arrays.out.block(item, l, tile.columns.first), scratch.read_only(), part.rows.count, columns, bytes);
     }
   }
 }
@@ -123,47 +123,46 @@ void walk_in_scratch(const ReadWrite& arrays, const OperationShape& shape, const
 // Each column is a row for do_rows: a part of the tile is transposed once, and serves all items. Where rows of the
 // encoding are cosines, then sines, `range` counts pairs: the columns k and pairs + k of the tile are transposed, and
 // column_step * k is the pair's first column in arrays.
-template <class DoRows>
+template <class Arguments, class DoRows>
 void walk_columns(const ReadWrite& arrays, const Tile& tile, const Range& range, const Range& items, char* memory,
-                  const DoRows& do_rows, std::int64_t pairs = 0, std::int64_t column_step = 1) {
+                  Arguments& rows, const DoRows& do_rows, std::int64_t pairs = 0, std::int64_t column_step = 1) {
   const std::int64_t groups = pairs == 0 ? 1 : 2;
   const std::int64_t bytes = element_bytes(tile.dtype), most_columns = cache_line_bytes / bytes / groups;
   // Rows a power of two apart would take each other's place in L1.
   const std::int64_t stride_bytes = transposed_rows * bytes + cache_line_bytes;
   for (std::int64_t l = tile.rows.first; l < tile.rows.end(); l += transposed_rows) {
-    const Tile rows = tile.part({l, std::min(tile.rows.end() - l, transposed_rows)});
+    const Tile part = tile.part({l, std::min(tile.rows.end() - l, transposed_rows)});
     for (std::int64_t column = range.first; column < range.end(); column += most_columns) {
       const std::int64_t count = std::min(most_columns, range.end() - column);
       for (std::int64_t group = 0; group < groups; ++group) {
         copy_block({memory + group * count * stride_bytes, bytes, stride_bytes},
-                   rows.block.from(0, column + group * pairs - tile.columns.first), rows.rows.count, count, bytes);
+                   part.block.from(0, column + group * pairs - tile.columns.first), part.rows.count, count, bytes);
       }
       for (std::int64_t item = items.first; item < items.end(); ++item) {
         Block<char> out = arrays.out.block(item, l, column_step * column).transposed();
         Block<const char> x = arrays.x.block(item, l, column_step * column).transposed();
         out.row_stride_bytes *= column_step;
         x.row_stride_bytes *= column_step;
-        const Tile transposed{
-            {memory, stride_bytes, bytes}, tile.dtype, {0, groups * count}, {rows.rows.first, rows.rows.count}};
-        RowsAtOnce at_once = rows_at_once(out, x, transposed);
+        set_rows(rows, out, x, {{memory, stride_bytes, bytes}, tile.dtype, {0, groups * count}, part.rows});
         const bool is_last = item + 1 == items.end();
-        at_once.next_x = is_last ? arrays.x.row(items.first, l, column_step * (column + count))
-                                 : arrays.x.row(item + 1, l, column_step * column);
-        do_rows(at_once);
+        rows.next_x = is_last ? arrays.x.row(items.first, l, column_step * (column + count))
+                              : arrays.x.row(item + 1, l, column_step * column);
+        do_rows(rows);
       }
     }
   }
 }
 
-// Calls do_rows(RowsAtOnce) for all rows of the tile and these items.
-template <class DoRows>
+// Calls do_rows(rows) for all rows of the tile and these items: with the arguments of a kernel, which begin with
+// RowsAtOnce and otherwise stay as they are given.
+template <class Arguments, class DoRows>
 void walk(const ReadWrite& arrays, const OperationShape& shape, const Tile& tile, const Range& items,
-          const Access& access, char* scratch, const DoRows& do_rows) {
+          const Access& access, char* scratch, Arguments rows, const DoRows& do_rows) {
   assert(shape.scratch_bytes >= arrays.scratch_bytes(shape));
   switch (arrays.order) {
-    case Order::rows: return walk_rows(arrays, tile, items, access, do_rows);
-    case Order::columns: return walk_columns(arrays, tile, tile.columns, items, scratch, do_rows);
-    case Order::apart: return walk_in_scratch(arrays, shape, tile, items, scratch, do_rows);
+    case Order::rows: return walk_rows(arrays, tile, items, access, rows, do_rows);
+    case Order::columns: return walk_columns(arrays, tile, tile.columns, items, scratch, rows, do_rows);
+    case Order::apart: return walk_in_scratch(arrays, shape, tile, items, scratch, rows, do_rows);
   }
 }
 
