@@ -35,7 +35,7 @@ _files = {"--config", "CONFIG", "IDS", "TABLE"}
 printed_presets = r"print\(fastpe\.\w+\)"
 # What remedies of the library are at a prompt.
 _at_prompt = {
-    r"give huggingface_hub\.hf_hub_download\('(.+)', 'config.json'\), or .*": r"run hf download \1 config.json --local-dir . and give config.json",
+    r"give huggingface_hub\.hf_hub_download\('(.+)', 'config.json'\)": r"run hf download \1 config.json --local-dir . and give config.json",
     r"use RotaryEmbedding\.layers_from_config\(config\), which has an entry for each layer": "give layer=, from 0 on",
     printed_presets: "fastpe conventions",
     r"use RotaryEmbedding\.from_config\(config, layer_type=\.\., base=\.\.\) for each type of layers": "give layer_type= and base=",

@@ -43,9 +43,10 @@ def load(config: Json | str | os.PathLike[str]) -> Json:
     return loaded
 
 
-def _loaded(config: str | os.PathLike[str]) -> Json:
+def _loaded(config: Any) -> Json:
     if not isinstance(config, (str, os.PathLike)):
-        raise refused(TypeError, "config", f"is {a_type(config)}", _what, _hint(config))
+        remedy = "give config.to_dict()" if hasattr(config, "to_dict") else "of an open file, give json.load(config)"
+        raise refused(TypeError, "config", f"is {a_type(config)}", _what, remedy)
     if isinstance(config, str) and config.lstrip().startswith("{"):
         raise refused(ValueError, "config", "is JSON", _what, "give json.loads(config)")
     name = os.fspath(config)
@@ -54,12 +55,9 @@ def _loaded(config: str | os.PathLike[str]) -> Json:
         remedy = f"give {inside!r}" if os.path.isfile(inside) else "it has no config.json: give the path of one"
         raise refused(IsADirectoryError, "config", f"{found}, a directory", "a file", remedy)
     if not os.path.exists(name):
-        remedy = "give the path of a config.json"
-        is_on_hub = re.fullmatch(r"[\w-][\w.-]*(/[\w.-]+)?", name) is not None  # as "gpt2" or "author/model"
-        if is_on_hub and not re.search(r"\.[a-z]+$", name):
-            remedy = f"for a name on a hub, give huggingface_hub.hf_hub_download({name!r}, 'config.json'), or "
-            remedy += f"transformers.AutoConfig.from_pretrained({name!r}).to_dict()"
-        raise refused(FileNotFoundError, "config", f"{found}, which is not a file", remedy=remedy)
+        hub = f"for a name on a hub, give huggingface_hub.hf_hub_download({name!r}, 'config.json')"
+        remedy = hub if re.fullmatch(r"[\w-]+(/[\w.-]+)?", name) else ""  # as "gpt2" or "author/model"
+        raise refused(FileNotFoundError, "config", f"{found}, which is not a file", "the path of one", remedy)
     if not os.path.isfile(name):  # to open a pipe would wait for its writer
         raise refused(ValueError, "config", f"{found}, a pipe or a device", "a file")
     with open(name, encoding="utf-8-sig") as file:
@@ -88,17 +86,6 @@ def _require_json(value: Any, path: Path, left: Iterator[int]) -> None:
         elif hasattr(each, "__array__") and not isinstance(each, (float, str)):
             what = "what a config.json has: numbers, texts, lists and mappings"
             raise refused(TypeError, path_text((*path, name)), f"is {a_type(each)}", what, "give its .tolist()")
-
-
-def _hint(config: Any) -> str:
-    """How to make a mapping of this object."""
-    if hasattr(config, "read"):
-        return "give json.load(config)"
-    if isinstance(config, (bytes, bytearray)):
-        return "give json.loads(config)" if config.lstrip().startswith(b"{") else "give os.fsdecode(config)"
-    if hasattr(config, "to_dict"):
-        return "give config.to_dict()"
-    return "give the dictionary of your model's config.json, or its path"
 
 
 # Values

@@ -14,22 +14,6 @@ from fastpe._config.model_type import row_of
 from fastpe._config.tables import table
 from fastpe._errors import refused
 
-_has = {"sinusoids": "adds sinusoids", "layout": "has a layout"}
-# What is said of a type that is not known, and what to do.
-_unknown = {
-    "rotation": (
-        ", and no key is known to say which columns are pairs",
-        "give interleaved=True for neighbours, or interleaved=False for columns that are half of the width apart",
-    ),
-    "scores": (", so what its queries are multiplied by is not known", "multiply them as its own code does"),
-    "sinusoids": ("", "use PositionalEncoding(d_model, convention=..)"),
-    "layout": (", and names no layout", "print(fastpe.rotary_layouts) lists the layouts"),
-}
-_of_deberta = (
-    "learned rows of relative positions to the scores, by deberta_buckets if the file has position_buckets, "
-    "with max_relative_positions as max_position, or max_position_embeddings where that is below 1"
-)
-
 
 def refusal(config: ModelConfig, wanted: str) -> Exception:
     """An error to raise where `config` has no "rotation", "sinusoids", "layout" or "scores"."""
@@ -37,12 +21,7 @@ def refusal(config: ModelConfig, wanted: str) -> Exception:
     if name is None and (other := other_file(written)):
         remedy = "give the config.json of the same model"
         return refused(ValueError, config._place(), other, "what a config.json has", remedy)
-    found = "is missing" if name is None else f"is {name!r}"
-    if name is None and "_class_name" in written:
-        found = f"is missing, and the _class_name is {shown(written['_class_name'])}, as in a config of diffusers"
-        clause, remedy = "", _of_diffusers(str(written["_class_name"]))
-    else:
-        clause, remedy = _instead(config, wanted)
+    found, (clause, remedy) = "is missing" if name is None else f"is {name!r}", _instead(config, wanted)
     return refused(ValueError, config._place("model_type"), f"{found}{clause}", remedy=remedy)
 
 
@@ -68,19 +47,14 @@ def unmet(config: ModelConfig, requires: Mapping[str, list[Any]], defaults: Json
     return next((key for key, value in values.items() if value not in requires[key]), "")
 
 
-def _of_diffusers(kind: str) -> str:
-    row = table()["diffusers"].get(kind, {})
-    if kind.endswith("Pipeline"):
-        return "give the config.json in the folder of its transformer"
-    if "layout" in row:
-        return f"use fastpe.RotaryEmbedding.from_layout({row['layout']!r}, head_dim)"
-    otherwise = "print(fastpe.rotary_layouts) lists layouts, and fastpe.timestep_embedding encodes timesteps"
-    return row.get("told", otherwise)  # type: ignore[no-any-return]
-
-
 def _instead(config: ModelConfig, wanted: str) -> tuple[str, str]:
     """What is said of a config besides its model_type, and a remedy."""
     name, data, written = config._known_type or "", table(), config._json
+    if not name and (kind := str(written.get("_class_name", ""))):
+        row = data["diffusers"].get(kind, {})
+        told = data["refusals"]["pipeline" if kind.endswith("Pipeline") else "diffusers"]
+        remedy = f"use fastpe.RotaryEmbedding.from_layout({row['layout']!r}, head_dim)" if "layout" in row else told
+        return f", and the _class_name is {shown(kind)}, as in a config of diffusers", row.get("told", remedy)
     layout, *remarks = data["layouts"].get(name, data["layouts"].get(f"{name}_vision", [""]))
     if layout and (name in data["layouts"] or config.vision is config):
         call = f"use fastpe.RotaryEmbedding.from_layout({layout!r}, head_dim)"
@@ -92,16 +66,12 @@ def _instead(config: ModelConfig, wanted: str) -> tuple[str, str]:
     kind = "position_embedding_type" if written.get("position_embedding_type") in ("alibi", "rope", "rotary") else ""
     own = (str(key) for key, each in written.items() if each and re.search("rope|rotary|alibi", str(key)))
     if use_of(name) and (key := kind or next(own, "")):
-        remedy = (
-            "use RotaryEmbedding(rotary_dim, ..) if its own code rotates, or add and rotate nothing if it has ALiBi"
-        )
-        if other := data["other_code"].get(name):
-            remedy += f', or write {{"model_type": {other!r}}} if it is of this family'
+        remedy = data["other_code"].get(name, data["refusals"]["own_code"])
         return f", which has no {key} of {shown(written[key])} in transformers", remedy
-    of_text, use, (said, remedy) = name, use_of(name, written), _unknown[wanted]
+    of_text, use, (has, said, remedy) = name, use_of(name, written), data["refusals"][wanted]
     for _ in range(3):  # to the type of its language model
         of_text = data["parts"].get(of_text, [of_text])[-1]
-    clause = f", which is not a model that {_has.get(wanted, 'rotates by one coordinate')}"
+    clause = f", which is not a model that {has}"
     if of_text in data["models"] and not unmet(config, row_of(of_text).requires, row_of(of_text).defaults):
         return clause, "use fastpe.RotaryEmbedding.from_config(config)"
     if use or name in data["without"]:
@@ -126,13 +96,11 @@ def use_of(model_type: str, config: Json | None = None) -> str:
         return f"use fastpe.PositionalEncoding.from_config(config){note}"
     if model_type in data["grids"]:
         return f"use {data['grids'][model_type]}"
-    bias = f"a bias to the scores: {data['biases'][model_type]}" if model_type in data["biases"] else ""
     if (config or {}).get("position_biased_input") is False:
-        return f"it adds no table, but {_of_deberta}"
-    if model_type in data["learned"]:
-        call = f"it adds a learned table: fastpe.add_(x, table=table, {data['learned'][model_type]})"
-        return f"{call}, and {bias}" if bias else call
-    return bias and f"it adds {bias}"
+        return data["refusals"]["position_biased_input"]  # type: ignore[no-any-return]
+    calls = {"learned": "a learned table: fastpe.add_(x, table=table, {})", "biases": "a bias to the scores: {}"}
+    added = [said.format(data[kind][model_type]) for kind, said in calls.items() if model_type in data[kind]]
+    return f"it adds {', and '.join(added)}" if added else ""
 
 
 def parameters_of(model_type: str) -> str:

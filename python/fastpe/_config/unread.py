@@ -67,7 +67,8 @@ def refuse_unread(found: Found, ropes: Sequence[Rope]) -> None:
         argument = next((each for each, pattern in patterns if says_types or re.search(pattern, name)), "")
         has_remedy = not argument and name in table_of["remedies"]
         same = [None, *table_of["neutral"].get(name, []), *row.neutral.get(name, [])]
-        same += [each for rope in ropes for each in _same(argument, name, found, rope)]
+        same += table_of["neutral_of_arguments"].get(argument, [])
+        same += [each for rope in ropes for each in (*_pairings[rope.interleaved], *_same(argument, name, found, rope))]
         says_pairs = isinstance(value, bool) or value in (*_pairings[0], *_pairings[1])
         if argument == "interleaved" in given and says_pairs and value not in same:
             differs = f"is {value}, and interleaved is {given['interleaved']}"
@@ -91,8 +92,8 @@ def _unread(
         here, word = (*inner, name), str(name)[:_longest_name]
         if ".".join(map(str, here)) in read:
             continue
-        says_types = not has_types and isinstance(name, str) and _says_types(word, value)
-        if says_types or (isinstance(name, str) and (concerns_rotation(word) or value == "alibi")):
+        says_types = not has_types and value and value != 1 and _keys()["types"].fullmatch(_lower(word)) is not None
+        if isinstance(name, str) and (says_types or concerns_rotation(word) or value == "alibi"):
             yield (*at, *here), value
         elif isinstance(value, Mapping) and not (isinstance(name, str) and is_other_part(word, value)):
             yield from _unread(value, read, at, has_types, here)
@@ -101,37 +102,26 @@ def _unread(
             yield from _unread(nested, read, at, has_types, here)
 
 
-def _says_types(name: str, value: Any) -> bool:
-    """Whether a key, in a file without a list of types, says of which type each layer is."""
-    word = _lower(name)
-    if not value or _keys()["types"].fullmatch(word) is None:
-        return False
-    is_every_n_th = re.search("interval|every|period|freq|group_size", word) and value != 1
-    return bool(isinstance(value, (list, tuple, Mapping)) or is_every_n_th or "pattern" in word)
-
-
 def _same(argument: str, name: str, found: Found, rope: Rope) -> list[Any]:
     """What a key of this name says if it says what the others say."""
-    always: list[Any] = [*_pairings[rope.interleaved]]
     if argument == "interleaved":
-        return [*always, rope.interleaved != ("neox" in name or name == "rotate_half")]
+        return [rope.interleaved != ("neox" in name or name == "rotate_half")]
     if argument == "base":
-        return [*always, rope.base and rope.base.found]
+        return [rope.base and rope.base.found]
     if name == "rope_scaling_layers":
         count = found.part._json.get("num_hidden_layers")
-        always += [[*range(count)]] if isinstance(count, int) and 0 < count < 1000 else []
+        return [[*range(count)]] if isinstance(count, int) and 0 < count < 1000 else []
     if argument == "scaling":
         scaling = {key: value.found for key, value in rope.scaling.items()}
-        factor = [scaling.get("factor")] if scaling.get("rope_type") == "linear" else []
-        return [*always, 1, False, 0, "", "none", "default", [], {}, *factor]
+        return [scaling.get("factor")] if scaling.get("rope_type") == "linear" else []
     if name in ("mla", "use_mla"):
         has_tail = "qk_rope_head_dim" in rope.entry.row.width[0]
-        return [*always, has_tail and bool(found.row.source or found.part._json.get("qk_rope_head_dim"))]
+        return [has_tail and bool(found.row.source or found.part._json.get("qk_rope_head_dim"))]
     if name in _keys()["sizes"]:
-        return [*always, *(rope.entry.outer(key).found for key in ("hidden_size", "num_attention_heads"))]
+        return [rope.entry.outer(key).found for key in ("hidden_size", "num_attention_heads")]
     if argument == "rotary_dim":
-        return [*always, rope.width, rope.share, 0, *([] if _keys()["words"].search(name) else [rope.head_dim])]
-    return always
+        return [rope.width, rope.share, *([] if _keys()["words"].search(name) else [rope.head_dim])]
+    return []
 
 
 def _lower(name: str) -> str:
