@@ -27,8 +27,9 @@ os.environ["TRANSFORMERS_VERBOSITY"] = "error"
 
 import transformers
 
-from fastpe._config import tables
+from fastpe._config.file import table, written
 from fastpe._config.model_type import row_of
+from fastpe._graph.model import graphs as graph_rows
 from tools.measures import added, biases, graphs, ids, rotation, tiny, unrotated
 
 MEASURED = pathlib.Path(__file__).parents[1] / "python" / "fastpe" / "_config" / "measured.json"
@@ -48,13 +49,13 @@ class Measured(NamedTuple):
 
 def measure(rotaries: Iterable[rotation.Rotary], kinds: Mapping[str, type]) -> Measured:
     """Measure classes that make tables, and configurations by their model_type."""
-    known, by_hand = tables.table(), tables.written()
+    known, by_hand = table(), written()
     models, parts, without_rotation = rotation.measure(rotaries, kinds)
     same = {name: kind for name, kind in transformers.CONFIG_MAPPING.items() if kind in kinds.values()}
     of_ids, seen_ids, without_ids = ids.measure({**kinds, **same})
     of_graphs, without_graphs = graphs.measure(kinds)
     whole = {name for name, row in by_hand["sinusoids"].items() if "convention" in row}
-    answered = {*models, *whole} | {name for table in ANSWERED for name in by_hand[table]}
+    answered = {*models, *whole} | {name for kind in ANSWERED for name in by_hand[kind]}
     unknown = {*kinds} - answered - {*parts, *known["without"]}
     of_sinusoids, seen_sinusoids, without_sinusoids = added.measure_sinusoids(
         {name: kinds[name] for name in {*kinds} & ({*known["sinusoids"]} | unknown) - whole}
@@ -148,13 +149,13 @@ def main(arguments: list[str] | None = None) -> int:
         if options.write:
             path.write_text(text_of(data), "utf-8")
     if options.write:
-        for cached in (tables.table, tables.graphs, row_of):
+        for cached in (table, graph_rows, row_of):
             cached.cache_clear()
     changed += graphs.store(write=options.write, names=options.types)
     print("\n".join(changed), end="\n" if changed else "")
     print(f"transformers {transformers.__version__}: {len(kinds)} model types, {len(changed)} differences")
     for kind, name, why in sorted(found.missing):
-        if name not in tables.written()[kind] and not (kind == "models" and name in tables.written()["parts"]):
+        if name not in written()[kind] and not (kind == "models" and name in written()["parts"]):
             print(f"not measured, {kind}: {name or 'a class without a model_type'}: {why}")
     return int(bool(changed) and not options.write)
 

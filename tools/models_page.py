@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 import fastpe
+from fastpe._config.file import table
 from fastpe._config.model_type import row_of
-from fastpe._config.tables import table
 
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))

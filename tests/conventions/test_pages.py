@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import fastpe
-from fastpe._config.tables import table
+from fastpe._config.file import table
 
 from ..oracles import docs_pages
 from ..oracles.systems import SYSTEMS, Table, interleaved, split_sinusoid, timing_signal

@@ -8,7 +8,7 @@ import pathlib
 
 import pytest
 
-from fastpe._config.tables import graphs
+from fastpe._graph.model import graphs
 
 from ..oracles.stored_inputs import check
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import fastpe
-from fastpe._config.tables import graphs
+from fastpe._graph.model import graphs
 
 from ..oracles.refusals import Refused, check_refused, each, rows
 

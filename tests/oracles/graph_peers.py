@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 
-from fastpe._config.tables import graphs
+from fastpe._graph.model import graphs
 
 OMNI = ("qwen2_5_omni", "qwen3_omni_moe")
 WITH_LINE_ENDS = ("hunyuan_vl", "hy_v4_vl")

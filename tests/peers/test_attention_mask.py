@@ -16,8 +16,8 @@ import numpy as np
 import pytest
 
 import fastpe
+from fastpe._config.file import table
 from fastpe._config.report import report
-from fastpe._config.tables import table
 
 from . import test_rotary_layers as tiny
 

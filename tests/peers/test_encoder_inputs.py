@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import fastpe
-from fastpe._config.tables import graphs
+from fastpe._graph.model import graphs
 
 from ..oracles.examples import example
 from ..oracles.graph_peers import encoder, expected_of, folders_with, inkling_inputs, padded_ids, ranged_ids

@@ -15,8 +15,9 @@ import numpy as np
 import pytest
 
 import fastpe
-from fastpe._config import file, tables
+from fastpe._config import file
 from fastpe._config.model_type import row_of
+from fastpe._graph import model
 
 pytestmark = [pytest.mark.peers, pytest.mark.filterwarnings("ignore")]
 
@@ -47,7 +48,7 @@ def tables_of(tool: Any, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
         monkeypatch.setattr(tool.graphs, "STORED", inputs)
         packaged = file.packaged
         monkeypatch.setattr(
-            tables,
+            file,
             "packaged",
             lambda name: json.loads(measured.read_text("utf-8")) if name == measured.name else packaged(name),
         )
@@ -59,7 +60,7 @@ def tables_of(tool: Any, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
 
 
 def clear() -> None:
-    for cached in (tables.table, tables.graphs, row_of, importlib.import_module("fastpe._graph.model")._names):
+    for cached in (file.table, model.graphs, row_of, model._names):
         cached.cache_clear()
 
 
@@ -177,7 +178,7 @@ def test_models_that_the_tool_has_never_seen(
     tables_of(STORED)
     assert tool.main(["--write", *kinds]) == 0
     assert f"not measured, models: {TINY}: what rotary_phase mean" in capsys.readouterr().out
-    row = tables.table()["models"][TINY]
+    row = file.table()["models"][TINY]
     assert row["interleaved"] is True
     assert row["rope_theta"] == 7e5
     assert row["layer_types"] == {"every": 3, "types": ["sliding_attention", "full_attention"], "key":

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import fastpe
-from fastpe._config.tables import table
+from fastpe._config.file import table
 
 pytestmark = [pytest.mark.peers, pytest.mark.filterwarnings("ignore")]
 

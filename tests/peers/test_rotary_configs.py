@@ -19,8 +19,8 @@ import numpy.typing as npt
 import pytest
 
 import fastpe
+from fastpe._config.file import table
 from fastpe._config.model_type import ModelType
-from fastpe._config.tables import table
 from fastpe._config.unread import concerns_rotation
 
 from ..oracles.configs import rotated_rope

@@ -20,7 +20,7 @@ import numpy.typing as npt
 import pytest
 
 import fastpe
-from fastpe._config.tables import table, written
+from fastpe._config.file import table, written
 
 from .conftest import modeling
 

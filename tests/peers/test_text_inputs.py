@@ -11,8 +11,7 @@ import numpy as np
 import pytest
 
 import fastpe
-from fastpe._config.tables import graphs
-from fastpe._graph.model import text_model
+from fastpe._graph.model import graphs, text_model
 from fastpe._graph.tokens import SpecialTokens
 
 from ..oracles.graph_peers import IMAGES_ONLY, Prompt, drawn, folders_with, peer, rope_index

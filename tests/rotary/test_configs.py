@@ -19,8 +19,8 @@ import numpy as np
 import pytest
 
 import fastpe
-from fastpe._config.tables import table as _table
-from fastpe._config.tables import written
+from fastpe._config.file import table as _table
+from fastpe._config.file import written
 
 from ..oracles.configs import rotated_rope
 from ..oracles.refusals import naming

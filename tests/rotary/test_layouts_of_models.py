@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 import fastpe
-from fastpe._config.tables import table
+from fastpe._config.file import table
 
 from ..oracles.refusals import Refused, check_refused, each, rows
 from .oracle import Array

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import fastpe
-from fastpe._config.tables import table, written
+from fastpe._config.file import table, written
 
 STORED = json.loads((pathlib.Path(__file__).parents[1] / "data" / "positions.json").read_text("utf-8"))
 WHOLE, PADDED, LEFT = np.full(5, 7), np.array([1, 1, 7, 7, 7]), np.array([0, 0, 1, 1, 1])

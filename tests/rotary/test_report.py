@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 import fastpe
+from fastpe._config.file import table
 from fastpe._config.masks import masks_of
 from fastpe._config.report import report
-from fastpe._config.tables import table
 
 DATA = json.loads((pathlib.Path(__file__).parents[1] / "data" / "rotary_configs.json").read_text("utf-8"))["models"]
 SIZES: dict[str, Any] = {"hidden_size": 256, "num_attention_heads": 4, "num_hidden_layers": 12}

@@ -17,7 +17,7 @@ import numpy as np
 import torch
 
 import fastpe
-from fastpe._config import tables
+from fastpe._config.file import written
 from tools.measures import tiny
 
 TOKEN, LENGTH = 7, 5
@@ -283,7 +283,7 @@ def stored(row: Mapping[str, Any], kind: Kind) -> dict[str, Any]:
 
 def measure_sinusoids(kinds: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any], dict[str, str]]:
     """The rows of those of these types that add sinusoids, what is stored of each, and why some are not measured."""
-    by_hand = tables.written()["sinusoids"]
+    by_hand = written()["sinusoids"]
     found, seen, missing = {}, {}, {}
     for name, config in sorted(kinds.items()):
         try:

@@ -17,8 +17,9 @@ from typing import Any
 
 import numpy as np
 
-from fastpe._config import tables
+from fastpe._config.file import table, written
 from fastpe._graph import model as reader
+from fastpe._graph.model import graphs
 from tests.oracles import graph_peers as peers
 from tests.oracles.stored_inputs import check
 
@@ -207,8 +208,8 @@ def plain(value: Any) -> Any:
 def made_row(kind: str, name: str, folder: str, rule: str) -> dict[str, Any]:
     """What the classes of a folder compute, asked as a model that follows this rule."""
     if kind == "vision":
-        return vision_row(folder, name, tables.table()["graph_rules"]["vision"][rule])
-    return text_row(rule, folder) if kind == "text" else audio_row(folder, tables.table()["graph_rules"]["audio"][rule])
+        return vision_row(folder, name, table()["graph_rules"]["vision"][rule])
+    return text_row(rule, folder) if kind == "text" else audio_row(folder, table()["graph_rules"]["audio"][rule])
 
 
 def folder_of(kind: str, model_type: str, config: Any) -> str:
@@ -238,8 +239,8 @@ def folder_of(kind: str, model_type: str, config: Any) -> str:
 @contextlib.contextmanager
 def tried(name: str, row: dict[str, Any]) -> Iterator[None]:
     """The table with this row."""
-    rows: Any = tables.graphs()
-    before, rules = rows.get(name), tables.table()["graph_rules"]
+    rows: Any = graphs()
+    before, rules = rows.get(name), table()["graph_rules"]
     rows[name] = {kind: rules[kind][each] if kind in rules else each for kind, each in row.items()}
     reader._names.cache_clear()
     try:
@@ -252,8 +253,8 @@ def tried(name: str, row: dict[str, Any]) -> Iterator[None]:
 
 def rule_of(kind: str, name: str, config: Any, folder: str, row: dict[str, Any]) -> str:
     """The first rule, simple ones in front, that gives what the classes of the folder compute; "" for none."""
-    rules = tables.table()["graph_rules"][kind]
-    asked = rules.keys() - tables.written()["graphs"]  # of the others no exporter computes them
+    rules = table()["graph_rules"][kind]
+    asked = rules.keys() - written()["graphs"]  # of the others no exporter computes them
     for rule in sorted(asked, key=lambda each: (each != name, len(str(rules[each])), each)):
         with contextlib.suppress(Exception), tried(name, {**row, kind: rule}):
             check({name: {kind: made_row(kind, name, folder, rule)}}, kind, name)
@@ -286,7 +287,7 @@ def tokens_of(config: Any, rule: Mapping[str, Any]) -> dict[str, int]:
 def measure(kinds: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, str]]:
     """The rows of these types, and why some are not measured."""
     rows, missing = {}, {}
-    for name in sorted({*kinds} - {*tables.written()["graphs"]}):
+    for name in sorted({*kinds} - {*written()["graphs"]}):
         row: dict[str, Any] = {}
         for kind in ("vision", "audio", "text"):
             with contextlib.suppress(Exception):  # classes without defaults
@@ -296,7 +297,7 @@ def measure(kinds: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, str]]:
                 elif folder:
                     missing[name] = f"the {kind} inputs of its exported graph, whose classes are in {folder}"
         if "text" in row:
-            tokens = tokens_of(kinds[name](), tables.table()["graph_rules"]["text"][row["text"]])
+            tokens = tokens_of(kinds[name](), table()["graph_rules"]["text"][row["text"]])
             row = {**({"tokens": tokens} if tokens else {}), "text": row.pop("text"), **row}
         if row:
             rows[name] = row
@@ -308,13 +309,13 @@ def store(*, write: bool, names: list[str]) -> list[str]:
     kinds = importlib.import_module("tools.measures.rotation").configurations()
     old = json.loads(STORED.read_text("utf-8"))
     rows: dict[str, dict[str, Any]] = {}
-    for name, row in tables.table()["graphs"].items():
+    for name, row in table()["graphs"].items():
         if names and name not in names and name in old:
             rows[name] = old[name]
             continue
         rows[name] = {}
         for kind in sorted(row.keys() - {"tokens"}):
-            folder = name if name in tables.written()["graphs"] else folder_of(kind, name, kinds[name])
+            folder = name if name in written()["graphs"] else folder_of(kind, name, kinds[name])
             made = json.loads(json.dumps(made_row(kind, name, folder, row[kind])))
             same = next((one for one, other in rows.items() if other.get(kind) == made), None)
             rows[name][kind] = made if same is None else same

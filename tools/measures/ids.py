@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any, NamedTuple
 
-from fastpe._config import tables
+from fastpe._config.file import table, written
 from tools.measures import tiny
 
 LEFT = 3  # tokens of padding
@@ -42,7 +42,7 @@ def classes_of(config: Any) -> list[Any]:
 
 def measured(model_type: str, config_class: Any) -> Ids:
     """The rule of one type; a rule is empty where it is not known."""
-    by_hand = tables.written()["ids"].get(model_type, ["?"])
+    by_hand = written()["ids"].get(model_type, ["?"])
     if not by_hand[0]:
         return Ids("", 0)  # its reason is in the table
     if not (classes := classes_of(config_class())):
@@ -54,7 +54,7 @@ def measured(model_type: str, config_class: Any) -> Ids:
     own = [*vars(importlib.import_module(with_ids[0][1].__module__)).values()]
     kinds = [each for each in own if getattr(each, "config_class", None) is config_class and not is_masked]
     causal = [each for each in (*(kind for _, kind in with_ids), *kinds) if each.can_generate() and takes_ids(each)]
-    models = tables.table()["models"]
+    models = table()["models"]
     if models.get(model_type, {}).get("mrope") or any(makes_its_own(each) for each in causal):
         return Ids("", 0)  # see graphs.py
     is_causal = bool(causal) and not is_masked and not getattr(config_class(), "is_encoder_decoder", False)

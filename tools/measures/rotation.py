@@ -23,8 +23,8 @@ import numpy as np
 import torch
 import transformers
 
+from fastpe._config.file import table
 from fastpe._config.model_type import ModelType
-from fastpe._config.tables import table
 from fastpe._config.unread import concerns_rotation
 from tests.oracles.model import rotated
 

@@ -15,10 +15,9 @@ from fastpe import _core
 from fastpe._arguments import integer, names_keywords, numbers
 from fastpe._arrays import ArrayLike
 from fastpe._config.file import Value, read_number, wrong
-from fastpe._config.layer_types import LayerType, layer_types
+from fastpe._config.layer_types import Found, LayerType, layer_types
 from fastpe._config.layers import find
 from fastpe._config.model import ModelConfig
-from fastpe._config.model_type import Found
 from fastpe._config.rope import entry_of, trained_length
 from fastpe._errors import refused
 

@@ -1,8 +1,15 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The mapping of a config.json, from whatever the caller has of it; values in it, and errors that name them by their place."""
+"""JSON: what is known of each `model_type`; and a config.json, from whatever the caller has of it, with values and errors.
+
+measured.json is what tools/measure_models.py measures with the installed transformers, and written.json what nobody can
+measure, by hand and with sources. In what follows "the table" is both: rotation and layers (models), the way to the
+language model (parts), how tokens are numbered (ids), inputs of exported graphs (graphs, whose rows name rules in
+graph_rules), and what is added or biased (sinusoids, learned, biases).
+"""
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import re
@@ -34,6 +41,25 @@ def packaged(name: str, folder: str = "_config") -> dict[str, Any]:
 
     file = importlib.resources.files("fastpe").joinpath(f"{folder}/{name}")
     return json.loads(file.read_text("utf-8"))  # type: ignore[no-any-return]
+
+
+@functools.cache
+def table() -> dict[str, Any]:
+    """What is measured, and what is written by hand, which counts where both have a row, or a field."""
+    data, by_hand = packaged("measured.json"), written()
+    rows = {kind: {**data[kind], **by_hand[kind]} for kind in ("parts", "ids", "graphs", "without")}
+    for kind in ("models", "sinusoids"):
+        names = sorted({*data[kind], *by_hand[kind]})
+        rows[kind] = {name: data[kind].get(name, {}) | by_hand[kind].get(name, {}) for name in names}
+    for kind in ("learned", "biases"):  # by hand, each row has its source
+        rows[kind] = data[kind] | {name: call for name, (call, _) in by_hand[kind].items()}
+    return {**by_hand, **rows}
+
+
+@functools.cache
+def written() -> dict[str, Any]:
+    """The tables that are written by hand, each with its source."""
+    return packaged("written.json")
 
 
 def load(config: Json | str | os.PathLike[str]) -> Json:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Of which type each layer of a model is, and whether it is rotated.
+"""The part of a config that is a language model: its rope mapping, of which type each layer is, and whether it is rotated.
 
 Files list the types in `layer_types`, or follow a rule of the model's class, the field `layer_types` of its row: one of
 
@@ -15,15 +15,16 @@ layer (left_out), and the last one (last).
 
 from __future__ import annotations
 
+import functools
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from fastpe._arguments import shown
-from fastpe._config.file import Json, read_size, wrong
+from fastpe._config.file import Json, read_size, table, wrong
 from fastpe._config.model import ModelConfig
-from fastpe._config.model_type import Found, ModelType
-from fastpe._config.tables import table
+from fastpe._config.model_type import ModelType
 
 _type_keys = ("layer_types", "layers_block_type")
 _count_keys = ("num_layers", "n_layers", "n_layer", "decoder_num_hidden_layers", "speech_encoder_layers")
@@ -32,6 +33,55 @@ _most_layers = 10_000
 _enough_layers = 60
 _full, _sliding = "full_attention", "sliding_attention"
 _dense_pattern = "prefix_dense_sliding_window_pattern"
+
+
+class RopeMapping(NamedTuple):
+    """The mapping that transformers reads, its key, and its entries for types of layers: None if not rotated."""
+
+    key: str
+    given: Json
+    entries: Json
+
+
+@dataclass(frozen=True)
+class Found:
+    """The part of a config that is a language model, the row of its type, the levels around it, and a call's arguments."""
+
+    part: ModelConfig
+    row: ModelType
+    outer: tuple[ModelConfig, ...] = ()
+    given: Json = field(default_factory=dict)  # which count in place of keys
+
+    @functools.cached_property
+    def rope(self) -> RopeMapping:
+        """The rope mapping; where there are two, they must say the same."""
+        part, config = self.part, self.part._json
+        old, new = (config.get(key) or {} for key in ("rope_scaling", "rope_parameters"))
+        for key, given in (("rope_scaling", old), ("rope_parameters", new)):
+            if not isinstance(given, Mapping):
+                raise wrong(part._at(key), f"is {shown(given)}", "a mapping", kind=TypeError)
+        if old and new and old != new:
+            found = f"is {shown(new)}, and rope_scaling is {shown(old)}"
+            raise wrong(part._at("rope_parameters"), found, "the same", "leave one of the two out")
+        key, given = ("rope_scaling", old) if old else ("rope_parameters", new)
+        given = {} if given in self.row.neutral.get(key, []) else given
+        types = {*self.row.layers, *self.row.entries.values(), *table()["layer_types"]}
+        is_entry = {name: isinstance(each, Mapping) or (each is None and name in types) for name, each in given.items()}
+        return RopeMapping(key, given, {name: each for name, each in given.items() if is_entry[name]})
+
+    @functools.cached_property
+    def own(self) -> Mapping[int | None, Json]:
+        """What the config says of single layers, as transformers 5 writes it, by the layer's number."""
+        part, key = self.part, "per_layer_config"
+        layers = part._json.get(key) or {}
+        is_numbered = isinstance(layers, Mapping) and all(re.fullmatch("[0-9]{1,9}", str(at)) for at in layers)
+        if not is_numbered or not all(isinstance(values, Mapping) for values in layers.values()):
+            raise wrong(part._at(key), f"is {shown(layers)}", "mappings by the layer's number", kind=TypeError)
+        for at, values in layers.items():
+            for name in {"rope_scaling", "rope_parameters"} & {*values}:
+                raise wrong(part._at(key, at, name), "is given", "one for the model", "give rotary_dim= and base=")
+        read = {*self.row.width, *self.row.read_keys}
+        return {int(at): {key: each for key, each in values.items() if key in read} for at, values in layers.items()}
 
 
 class LayerType(NamedTuple):

@@ -16,19 +16,17 @@ from collections.abc import Callable
 from typing import Any
 
 from fastpe._arguments import flag, integer, shown, text
-from fastpe._config.file import Json, path_text, wrong
-from fastpe._config.layer_types import LayerType, has_types, is_rotated, layer_types, number_of_layers
+from fastpe._config.file import Json, path_text, table, wrong
+from fastpe._config.layer_types import Found, LayerType, has_types, is_rotated, layer_types, number_of_layers
 from fastpe._config.model import ModelConfig, model_of
-from fastpe._config.model_type import Found, row_of, unknown_row
+from fastpe._config.model_type import row_of, unknown_row
 from fastpe._config.refusals import is_known, refusal, unmet, use_of
 from fastpe._config.rope import Rope, read_rope
-from fastpe._config.tables import table
 from fastpe._config.unread import refuse_unread
 from fastpe._errors import refused
 from fastpe._rotary.scaling import ScalingOfFile, axes_of, ideal_frequencies, read_rotary_dim, read_scaling
 
 Source = Json | str | os.PathLike[str] | ModelConfig
-
 
 # Of arguments, whose values are checked before a file is read.
 _checks: dict[str, Callable[[Any], Any]] = {
@@ -53,7 +51,7 @@ def find(config: Source, given: Json, wanted: str = "rotation") -> Found:
     elif "interleaved" not in given or is_known(part):
         raise refusal(part, wanted)
     else:
-        row = unknown_row(part, given["interleaved"])
+        row = unknown_row(part._json, given["interleaved"])
     if key := unmet(part, row.requires, row.defaults):
         use = use_of(part._known_type or "") or "leave its queries and keys as they are"
         remedy = f"{use}, or write {json.dumps({key: row.requires[key][0]})} if yours has one"

@@ -5,11 +5,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from fastpe._config.file import Value, read_size, wrong
-from fastpe._config.layer_types import has_types, layer_types, number_of_layers
+from fastpe._config.file import Value, read_size, table, wrong
+from fastpe._config.layer_types import Found, has_types, layer_types, number_of_layers
 from fastpe._config.model import ModelConfig
-from fastpe._config.model_type import Found, row_of
-from fastpe._config.tables import table
+from fastpe._config.model_type import row_of
 
 _full, _sliding = "full_attention", "sliding_attention"
 _rules = ("full", "encoder", "layer_types", "window", "use_sliding_window")

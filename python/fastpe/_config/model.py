@@ -16,8 +16,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NoReturn, TypeVar
 
 from fastpe._arguments import shown, text
-from fastpe._config.file import Json, Path, Value, load, path_text
-from fastpe._config.tables import table
+from fastpe._config.file import Json, Path, Value, load, path_text, table
 from fastpe._errors import refused
 
 _Value = TypeVar("_Value")

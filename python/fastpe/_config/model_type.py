@@ -1,18 +1,14 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What is known of one `model_type` that rotates, as fields; and a config of such a type."""
+"""What is known of one `model_type` that rotates, as fields."""
 
 from __future__ import annotations
 
 import functools
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
+from typing import Any
 
-from fastpe._arguments import shown
-from fastpe._config.file import Json, wrong
-from fastpe._config.model import ModelConfig
-from fastpe._config.tables import table
+from fastpe._config.file import Json, table
 
 
 @dataclass(frozen=True)
@@ -87,62 +83,13 @@ def row_of(model_type: str) -> ModelType:
     return ModelType(**table()["models"][model_type])
 
 
-def unknown_row(part: ModelConfig, interleaved: bool) -> ModelType:
+def unknown_row(config: Json, interleaved: bool) -> ModelType:
     """The row of a type that is not known: of each key, the name that the file has."""
-    names = {key: [_name_in(part, names) or names[0]] for key, names in table()["unknown"]["names"].items()}
+
+    def name_in(names: list[str]) -> str:
+        return next((name for name in names if config.get(name) is not None), "")
+
+    names = {key: [name_in(names) or names[0]] for key, names in table()["unknown"]["names"].items()}
     # Where a file has the width of the part, it counts.
-    exact, width = _name_in(part, table()["rotary_dims"]), tuple(table()["unknown"]["width"])
+    exact, width = name_in(table()["rotary_dims"]), tuple(table()["unknown"]["width"])
     return ModelType(interleaved, width=width, rotary_dim=exact, partial=True, names=names, is_known=False)
-
-
-def _name_in(part: ModelConfig, names: list[str]) -> str:
-    return next((name for name in names if part._json.get(name) is not None), "")
-
-
-class RopeMapping(NamedTuple):
-    """The mapping that transformers reads, its key, and its entries for types of layers: None if not rotated."""
-
-    key: str
-    given: Json
-    entries: Json
-
-
-@dataclass(frozen=True)
-class Found:
-    """The part of a config that is a language model, the row of its type, the levels around it, and a call's arguments."""
-
-    part: ModelConfig
-    row: ModelType
-    outer: tuple[ModelConfig, ...] = ()
-    given: Json = field(default_factory=dict)  # which count in place of keys
-
-    @functools.cached_property
-    def rope(self) -> RopeMapping:
-        """The rope mapping; where there are two, they must say the same."""
-        part, config = self.part, self.part._json
-        old, new = (config.get(key) or {} for key in ("rope_scaling", "rope_parameters"))
-        for key, given in (("rope_scaling", old), ("rope_parameters", new)):
-            if not isinstance(given, Mapping):
-                raise wrong(part._at(key), f"is {shown(given)}", "a mapping", kind=TypeError)
-        if old and new and old != new:
-            found = f"is {shown(new)}, and rope_scaling is {shown(old)}"
-            raise wrong(part._at("rope_parameters"), found, "the same", "leave one of the two out")
-        key, given = ("rope_scaling", old) if old else ("rope_parameters", new)
-        given = {} if given in self.row.neutral.get(key, []) else given
-        types = {*self.row.layers, *self.row.entries.values(), *table()["layer_types"]}
-        is_entry = {name: isinstance(each, Mapping) or (each is None and name in types) for name, each in given.items()}
-        return RopeMapping(key, given, {name: each for name, each in given.items() if is_entry[name]})
-
-    @functools.cached_property
-    def own(self) -> Mapping[int | None, Json]:
-        """What the config says of single layers, as transformers 5 writes it, by the layer's number."""
-        part, key = self.part, "per_layer_config"
-        layers = part._json.get(key) or {}
-        is_numbered = isinstance(layers, Mapping) and all(re.fullmatch("[0-9]{1,9}", str(at)) for at in layers)
-        if not is_numbered or not all(isinstance(values, Mapping) for values in layers.values()):
-            raise wrong(part._at(key), f"is {shown(layers)}", "mappings by the layer's number", kind=TypeError)
-        for at, values in layers.items():
-            for name in {"rope_scaling", "rope_parameters"} & {*values}:
-                raise wrong(part._at(key, at, name), "is given", "one for the model", "give rotary_dim= and base=")
-        read = {*self.row.width, *self.row.read_keys}
-        return {int(at): {key: each for key, each in values.items() if key in read} for at, values in layers.items()}

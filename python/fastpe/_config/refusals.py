@@ -8,10 +8,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from fastpe._arguments import model_guess, shown
-from fastpe._config.file import Json
+from fastpe._config.file import Json, table
 from fastpe._config.model import ModelConfig
 from fastpe._config.model_type import row_of
-from fastpe._config.tables import table
 from fastpe._errors import refused
 
 

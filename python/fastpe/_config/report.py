@@ -16,12 +16,11 @@ import numpy as np
 
 import fastpe
 from fastpe._arguments import shown
-from fastpe._config.file import Value, read_number, read_size, wrong
+from fastpe._config.file import Value, read_number, read_size, table, wrong
 from fastpe._config.masks import masks_of
 from fastpe._config.model import ModelConfig
 from fastpe._config.model_type import row_of
 from fastpe._config.refusals import other_file, parameters_of, refusal, unmet, use_of
-from fastpe._config.tables import table
 
 _widest, _enough = 118, 4096
 _placeholders = {

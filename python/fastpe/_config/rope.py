@@ -12,12 +12,11 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from fastpe._arguments import flag, shown
-from fastpe._config.file import Json, Path, Value, first, path_text, read_number, read_size, wrong
-from fastpe._config.layer_types import LayerType
+from fastpe._config.file import Json, Path, Value, first, path_text, read_number, read_size, table, wrong
+from fastpe._config.layer_types import Found, LayerType
 from fastpe._config.model import ModelConfig
-from fastpe._config.model_type import Found, ModelType
+from fastpe._config.model_type import ModelType
 from fastpe._config.refusals import other_models
-from fastpe._config.tables import table
 from fastpe._rotary.scaling import common_keys, largest_dim, lengths, of_null, read_base
 
 # Keys of the same meaning in every rope mapping.
@@ -240,8 +239,8 @@ def _scaling(entry: Entry, base: Value, width: int, seq_len: int | None) -> dict
     data = table()
     unused = {*_read_here, *(key for key in data["neutral_factors"] if mapping.get(key) == 1)}
     unused |= {name for key, names in data["unused_keys"].items() if not key or mapping.get(key) for name in names}
-    written = {key for key, value in mapping.items() if key not in unused and (value is not None or key in of_null)}
-    result = {key: Value(mapping[key], (*entry.place, key)) for key in mapping if key in written}
+    read = {key for key, value in mapping.items() if value is not None or key in of_null} - unused
+    result = {key: entry.inner(key) for key in mapping if key in read}
     scaling = {"rope_type": Value(rope_type, (*entry.place, entry.type_key))}
     _require_read(entry, scaling | result)
     if rope_type == "base_ntk" != mapping.get(entry.type_key):

@@ -15,11 +15,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from fastpe._arguments import shown
-from fastpe._config.file import Json, Path, wrong
-from fastpe._config.layer_types import has_types
-from fastpe._config.model_type import Found
+from fastpe._config.file import Json, Path, table, wrong
+from fastpe._config.layer_types import Found, has_types
 from fastpe._config.rope import Rope
-from fastpe._config.tables import table
 
 _longest_name = 200  # of a key that concerns rotation
 # Words of other systems for the pairing of columns: apart, and neighbours.
@@ -120,7 +118,7 @@ def _same(argument: str, name: str, found: Found, rope: Rope) -> list[Any]:
     if name in _keys()["sizes"]:
         return [rope.entry.outer(key).found for key in ("hidden_size", "num_attention_heads")]
     if argument == "rotary_dim":
-        return [rope.width, rope.share, *([] if _keys()["words"].search(name) else [rope.head_dim])]
+        return [rope.width, rope.share, 0, *([] if _keys()["words"].search(name) else [rope.head_dim])]
     return []
 
 

@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fastpe._arguments import integer, largest_position, shown
+from fastpe._config.file import table
 from fastpe._config.model import ModelConfig
 from fastpe._config.refusals import other_models, use_of
-from fastpe._config.tables import table
 from fastpe._errors import refused
 from fastpe._graph.arrays import Array
 

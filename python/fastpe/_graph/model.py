@@ -9,9 +9,8 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from fastpe._arguments import likely, model_guess, number, shown
-from fastpe._config.file import Value, path_text, read_size
+from fastpe._config.file import Json, Value, path_text, read_size, table
 from fastpe._config.model import ModelConfig
-from fastpe._config.tables import graphs
 from fastpe._errors import refused
 
 # What the model types of parts end in.
@@ -51,6 +50,17 @@ class Model(NamedTuple):
         """A number of the config, above 0."""
         value = self.value(key)
         return number(path_text(value.path), value.found, above_zero=True)
+
+
+@functools.cache
+def graphs() -> Mapping[str, Mapping[str, Json]]:
+    """What exported graphs take, by model: the rule of "text", "vision" and "audio", and the ids of "tokens"."""
+    data = table()
+    rules = data["graph_rules"]
+    return {
+        name: {kind: rules[kind][each] if kind in rules else each for kind, each in row.items()}
+        for name, row in data["graphs"].items()
+    }
 
 
 @functools.cache

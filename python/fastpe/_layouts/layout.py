@@ -11,9 +11,9 @@ import numpy.typing as npt
 
 from fastpe._arguments import flag, names_keywords
 from fastpe._arrays import WritableArray
+from fastpe._config.file import table
 from fastpe._config.model import ModelConfig, model_of
 from fastpe._config.refusals import refusal
-from fastpe._config.tables import table
 from fastpe._errors import refused
 from fastpe._layouts.numbering import stored
 from fastpe._layouts.positions import position_ids, rules, segments_text

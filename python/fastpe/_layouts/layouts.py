@@ -7,8 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from fastpe._arguments import model_guess
-from fastpe._config.file import packaged
-from fastpe._config.tables import table
+from fastpe._config.file import packaged, table
 from fastpe._layouts.layout import RotaryLayout
 from fastpe._layouts.rotation import Rotation
 from fastpe._registry import Registry, plain

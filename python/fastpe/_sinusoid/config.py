@@ -22,9 +22,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from fastpe._arguments import integer, number, shown
+from fastpe._config.file import table
 from fastpe._config.model import ModelConfig, model_of
 from fastpe._config.refusals import refusal, unmet
-from fastpe._config.tables import table
 from fastpe._errors import refused
 from fastpe._sinusoid.convention import Convention
 from fastpe._sinusoid.conventions import conventions
