@@ -50,7 +50,9 @@ def tables_of(tool: Any, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
         monkeypatch.setattr(
             file,
             "packaged",
-            lambda name: json.loads(measured.read_text("utf-8")) if name == measured.name else packaged(name),
+            lambda name, *folder: (
+                json.loads(measured.read_text("utf-8")) if name == measured.name else packaged(name, *folder)
+            ),
         )
         clear()
 
