@@ -152,11 +152,9 @@ def _frequency_axes(rope: Rope) -> Any:
     """Which coordinate each frequency belongs to: time 0, height 1, width 2."""
     row, entry = rope.entry.row, rope.entry
     division, default = row.mrope or ("", None)
-    if division in ("", "doubled"):
-        found = "is True, but this model is not known to have several coordinates"
-        if division:
-            found = "is True, but the partners of a pair have different angles in this model, which is not a rotation"
-        raise refused(ValueError, "mrope", found, remedy="leave it out for text, or use one of fastpe.rotary_layouts")
+    if division in (told := table()["refusals"]["mrope"]):
+        remedy = "leave it out for text, or use one of fastpe.rotary_layouts"
+        raise refused(ValueError, "mrope", f"is True, but {told[division]}", remedy=remedy)
     mixed = entry.inner("mrope_interleaved")
     if mixed.found is not None and bool(mixed.found) != (division == "strides"):
         found, remedy = f"is {shown(mixed.found)}, which transformers does not read", "use one of fastpe.rotary_layouts"
