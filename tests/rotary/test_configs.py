@@ -118,6 +118,9 @@ def test_two_rope_mappings_say_the_same_and_inner_keys_come_before_outer_ones() 
             from_config({**LLAMA, "rope_scaling": linear, "rope_parameters": different})
     inner = {**LLAMA, "rope_parameters": {"rope_theta": 3e4}}
     assert from_config(inner).arguments["base"] == 3e4
+    as_transformers_5_has_it = {**linear, "rope_theta": LLAMA["rope_theta"]}
+    both = {**LLAMA, "rope_scaling": linear, "rope_parameters": as_transformers_5_has_it}
+    assert from_config(both) == from_config({**LLAMA, "rope_scaling": linear})
     empty = {**LLAMA, "rope_scaling": {}, "rope_parameters": {"rope_theta": 3e4}}
     assert from_config(empty).arguments["base"] == 3e4
 
