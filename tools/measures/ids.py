@@ -148,7 +148,7 @@ def agrees(model: Any, ids: Any, expected: Any, left: int, positions: list[int])
 
 
 def output(model: Any, ids: Any, valid: Any, **given: Any) -> Any:
-    """What a model gives for tokens alone, or beside the other inputs that it needs."""
+    """What a model gives for tokens alone, or with other inputs that it needs."""
     torch = importlib.import_module("torch")
     if tiny.takes(model, "use_cache"):
         given["use_cache"] = False
