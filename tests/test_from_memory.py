@@ -87,6 +87,7 @@ def names() -> dict[str, Any]:
         "key_padding_mask": mask,
         "image": np.indices((1, 4, 5)).max(axis=0) > 2,
         "attention_mask": np.array([[0, 0, 1, 1, 1], [1, 1, 1, 1, 1]]),
+        "cached": np.arange(L) >= np.array([[3], [0]]),
         "linear": {"rope_type": "linear", "factor": 4.0},
         "masked": np.ma.masked_array(x.copy(), mask=np.broadcast_to(mask[..., None], x.shape)),
         "masked_valid": np.ma.masked_array(np.ones((B, L), bool), mask=mask),
@@ -111,6 +112,8 @@ FOLLOWED = [
     ("rope.rotate_(q, k)", r"(-\d) for \[B, heads, L, D\]", "rope.rotate_(q, k, seq_axis={})[1]", "turned(k)"),
     ("rope.rotate_(q.swapaxes(1, 2), k.swapaxes(1, 2))", r"(-\d) for \[B, L, heads, D\]",
         "rope.rotate_(q.swapaxes(1, 2), k.swapaxes(1, 2), seq_axis={})[1].swapaxes(1, 2)", "turned(k)"),
+    ("rope.rotate_(q.swapaxes(1, 2), k.swapaxes(1, 2), seq_axis=-2)", r"give seq_axis=(-\d)",
+        "rope.rotate_(q.swapaxes(1, 2), k.swapaxes(1, 2), seq_axis={})[1].swapaxes(1, 2)", "turned(k)"),
     ("rope.rotate_([q, k], seq_axis=-2)", r"rotate_\((q, k)\)", "rope.rotate_({}, seq_axis=-2)[1]", "turned(k)"),
     ("rope.rotate(flat, seq_axis=-2)", r"x(\.reshape\(.*\)) with seq_axis=(-\d)", "rope.rotate(flat{}, seq_axis={}).swapaxes(1, 2)",
         "turned(flat.reshape(B, L, H, D).swapaxes(1, 2))"),
@@ -129,13 +132,17 @@ FOLLOWED = [
         "rope.rotate(packed, cu_seqlens=[0, 2, 6], seq_axis={}).swapaxes(0, 1)", "turned(packed.swapaxes(0, 1), [0, 1, 0, 1, 2, 3])"),
     ("fastpe.add(rows, offset=[5, 0], cu_seqlens=[2, 4])", r"cu_seqlens\[0\].*of lengths, pass (.*)$",
         "(lambda lengths: fastpe.add(rows, offset=[5, 0], cu_seqlens={}))([2, 4])", "rows + pe([5, 6, 0, 1, 2, 3])"),
+    ("fastpe.add(rows, positions=[4, 5, 5, 0, 1, 1], cu_seqlens=[0, 3, 6])", r"leave (cu_seqlens) out",
+        "fastpe.add(rows, positions=[4, 5, 5, 0, 1, 1])", "rows + pe([4, 5, 5, 0, 1, 1])"),
     ("fastpe.add(rows[None], cu_seqlens=[0, 2, 6])", r"take out the axis of length 1, as (x\[0\])",
         "(lambda x: fastpe.add({}, cu_seqlens=[0, 2, 6]))(rows[None])", "rows + pe([0, 1, 0, 1, 2, 3])"),
     # One token behind what is in the cache; also a token's position that is an element of an array
     *((f"rope.rotate(one, seq_axis=-2, {word}=17)", f"(offset)={word}", "rope.rotate(one, seq_axis=-2, {}=17)", "turned(one, [17])")
         for word in ("past", "start_pos")),
-    ("rope.tables(np.array([17, 3])[0])", r"of one position p, pass (\[p\])", "(lambda p: rope.tables({}))(17)[0]",
-        "np.cos(17 * rope.frequencies)[None]"),
+    ("rope.tables(np.array([17, 3])[0])", r"pass (\[\d+\]) for this position", "rope.tables({})[0]", "np.cos(17 * rope.frequencies)[None]"),
+    *((f"rope.rotate(one, valid={mask}, seq_axis=-2)", "pass (.*) with offset=(.*) if valid also has the rows before these",
+        f"(lambda valid: rope.rotate(one, valid={{}}, offset={{}}, seq_axis=-2))({mask})", f"turned(one, {positions})")
+        for mask, positions in (("cached", "[[[1]], [[4]]]"), ("cached[0]", "[1]"))),
     # position_ids [3, B, L] of the graphs of M-RoPE
     ("mrope.tables(grid)", r"pass (np\.moveaxis\(.*\))", "(lambda positions: mrope.tables({}))(grid)[0]",
         "np.cos(grid[np.repeat([0, 1, 2], [2, 3, 3])].transpose(1, 2, 0) * mrope.frequencies)"),
@@ -151,6 +158,11 @@ FOLLOWED = [
     ("fastpe.add_(masked)", r"pass (x\.data); to leave rows alone, give valid=, False for them",
         "(lambda x: fastpe.add_({}, valid=~mask))(masked)", "some"),
     ("fastpe.add(x, valid=masked_valid)", r"pass (valid\.filled\()value", "(lambda valid: fastpe.add(x, valid={}False)))(masked_valid)", "some"),
+    *((f"fastpe.add(x, valid={given})", r"pass (valid\[.*\])", f"(lambda valid: fastpe.add(x, valid={{}}))({given})[:1]", "some[:1]")
+        for given in ("~mask[:, None, None]", "~mask[:, None]", "~mask[:1, None, None]")),
+    ("fastpe.add(x, offset=3.5)", "pass positions=(.*) for L rows", "fastpe.add(x, positions={})", "x + pe(3.5 + np.arange(L))"),
+    ("fastpe.add(x, positions=3.5)", r"pass (positions \+ .*\))", "(lambda positions: fastpe.add(x, positions={}))(3.5)",
+        "x + pe(3.5 + np.arange(L))"),
     ("fastpe.add(x, offset=np.array([3.0, 4.0]))", r"convert it to (\w+) first, if all",
         "fastpe.add(x, offset=np.array([3.0, 4.0]).astype('{}'))[1]", "x[1] + pe(4 + np.arange(L))"),
     *((f"fastpe.encode({given}, D)", r"convert it to (\w+) first, if all are numbers", f"fastpe.encode({given}.astype('{{}}'), D)",
@@ -181,6 +193,8 @@ def test_fairseq_and_m2m_100(scaled: bool) -> None:
     other = fastpe.PositionalEncoding.from_config({**config, "scale_embedding": not scaled})
     uncounted = fastpe.PositionalEncoding.from_config({"model_type": "xglm", "d_model": D})
     assert len({encoding, other, uncounted}) == 3
+    remedy = refused(lambda: encoding.embed(table, ids), r"pass embed(\(.*\))")[1]
+    close(eval(f"encoding.embed{remedy}"), encoding.embed(ids, table))
 
 
 @pytest.mark.parametrize("name", ["x", "table"])

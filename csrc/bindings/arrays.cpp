@@ -139,6 +139,24 @@ bool is_masked_array(PyObject* array) {
   return py::isinstance(array, type);
 }
 
+// A ValueError for Python's integers of more than 64 bits, which make an array of objects.
+void refuse_long_integers(PyObject* array, const char* name) {
+  const Object elements = not_null(PyObject_GetAttrString(array, "flat"));
+  for (Py_ssize_t index = 0;; ++index) {
+    const Object element = py::reinterpret_steal<Object>(PyIter_Next(elements.ptr()));
+    if (!element) break;
+    const auto value = PyLong_Check(element.ptr()) ? integer_argument(element.ptr()) : std::nullopt;
+    if (!value || (*value != INT64_MAX && *value != INT64_MIN)) continue;
+    std::string place;
+    for (int axis = axes_of(array) - 1; axis >= 0; --axis) {
+      place = joined({index % parts_of(array).dimensions[axis], place.empty() ? "" : ", ", place});
+      index /= parts_of(array).dimensions[axis];
+    }
+    refuse_value(name, {"[", place, "] is ", repr_of(element.ptr())}, {position_limit}, {why_limited});
+  }
+  if (PyErr_Occurred() != nullptr) throw py::error_already_set();
+}
+
 }  // namespace
 
 void load_numpy() {
@@ -216,6 +234,7 @@ Object numbers_from(PyObject* object, const char* name, Numbers numbers, Gaps ga
     array = cast(array.ptr(), DType::int64);
   }
   const auto& dtype = facts_of(parts_of(array.ptr()).descr);
+  if (dtype.kind == 'O') refuse_long_integers(array.ptr(), name);
   if ((dtype.kind == 'i' || dtype.kind == 'u' || dtype.kind == 'f') && !has_native_order(parts_of(array.ptr()).descr)) {
     array = converted(array.ptr(), 0, not_null(api.PyArray_DescrFromType_(dtype.type_num)));
   }
@@ -235,7 +254,11 @@ std::optional<DType> dtype_argument(PyObject* object) {
   if (api.PyArray_DescrConverter_(object, &converted) == 0) {
     if (PyErr_ExceptionMatches(PyExc_TypeError) == 0) throw py::error_already_set();
     PyErr_Clear();
-    refuse_type("dtype", {"is ", repr_of(object)}, {written_dtypes}, {"pass one of these names, or a dtype of NumPy"});
+    const std::string text = repr_of(object);  // such as torch.float16
+    const std::string word = text.substr(text.rfind('.') + 1);
+    const bool is_known = std::any_of(std::begin(dtype_facts), std::begin(dtype_facts) + written_dtype_count,
+                                      [&](const DTypeFacts& facts) { return word == facts.name; });
+    refuse_type("dtype", {"is ", text}, {written_dtypes}, {is_known ? joined({"pass '", word, "'"}) : ""});
   }
   const Object dtype = py::reinterpret_steal<Object>(converted);
   const std::optional<DType> known = known_dtype_of(converted);

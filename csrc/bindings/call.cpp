@@ -14,8 +14,9 @@ void PythonCall::fill(Request& request, const Arguments& a, Gaps gaps) {
   if (is_given(a.cu_seqlens)) numbers(request.cu_seqlens, a.cu_seqlens, "cu_seqlens", Numbers::integers);
   if (is_given(a.offset)) {
     if (PyFloat_Check(a.offset) || PyBool_Check(a.offset)) {
+      const std::string fractional = joined({"pass positions=", str_of(a.offset), " + np.arange(L) for L rows"});
       refuse_type("offset", {"is ", repr_of(a.offset)}, {"an int or an int array"},
-                  {"fractional ones are given as positions="});
+                  {PyFloat_Check(a.offset) ? fractional : ""});
     }
     request.offset = integer_argument(a.offset);
     if (!request.offset) numbers(request.offsets, a.offset, "offset", Numbers::integers);

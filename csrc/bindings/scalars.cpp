@@ -49,10 +49,13 @@ std::optional<std::int64_t> position_count(PyObject* object) {
   const bool is_int = PyLong_Check(object) != 0 && PyBool_Check(object) == 0;
   const std::optional<std::int64_t> count = integer_argument(object);
   if (!is_int || !count) {
-    const bool is_number = count.has_value() || PyFloat_Check(object) != 0 || PyBool_Check(object) != 0;
-    if (!is_number && object != Py_None && !is_numpy_scalar(object)) return std::nullopt;
-    refuse_type("positions", {"is ", repr_of(object)}, {"an int, the number of positions, or an array of positions"},
-                {"of one position p, pass [p]"});
+    const bool is_number = count.has_value() || PyFloat_Check(object) != 0;
+    if (!is_number && !PyBool_Check(object) && object != Py_None && !is_numpy_scalar(object)) return std::nullopt;
+    const std::string text = repr_of(object);
+    refuse_type("positions", {"is ", text}, {"an int, the number of positions, or an array of positions"},
+                {count       ? joined({"pass [", str_of(object), "] for this position, and int(n) for n positions"})
+                 : is_number ? joined({"pass [", str_of(object), "] for this position"})
+                             : ""});
   }
   if (*count < 0) {
     refuse_value("positions", {"is ", repr_of(object)}, {"a number of positions, 0 or more"},

@@ -72,7 +72,7 @@ def test_tensors_of_torch_that_stand_for_others() -> None:
     assert np.array_equal(encoding.add(negative.resolve_neg()), encoding.encode(2) - 1)
     with pytest.raises(TypeError, match=naming("x")):
         encoding.add_(torch.zeros(2, 64, device="meta"))
-    with pytest.raises(TypeError, match=naming("dtype") + ".*float16"):
+    with pytest.raises(TypeError, match=naming("dtype") + ".*'float16'"):
         encoding.encode(2, dtype=torch.float16)
 
 

@@ -21,9 +21,33 @@ NumbersView per_row_integers(const ArrayView& array, std::int64_t rows, const ch
   return {array.data, array.dtype, is_one ? 0 : array.stride_bytes(0), 0};
 }
 
-// What to make of positions of other axes, and of one value for each row of other axes.
-constexpr const char* of_coordinates = "if coordinates come first, pass np.moveaxis(positions, 0, -1)";
-constexpr const char* of_rows = "leave out axes of heads, and rows before these (beside valid=, offset= counts them)";
+// For coordinates that come first, as graphs take them.
+std::string coordinates_remedy(const ArrayView& array, int coordinate_count) {
+  const bool come_first = coordinate_count > 0 && array.axes > 1 && array.shape[0] == coordinate_count;
+  return come_first ? joined({"pass np.moveaxis(", array.name, ", 0, -1)"}) : "";
+}
+
+// What to make of an array of another shape than [L] or [B, L].
+std::string entries_remedy(const ArrayView& array, const Extent& extent) {
+  if (array.axes == 0)
+    return joined({"to count from one position, pass ", array.name, " + np.arange(", extent.seq_len, ")"});
+  const bool has_batch = array.axes > 1 && (array.shape[0] == 1 || array.shape[0] == extent.batch_rows);
+  const bool is_one_of_all = array.axes > 2 && std::all_of(array.shape + 1, array.shape + array.axes - 1,
+                                                           [](std::ptrdiff_t length) { return length == 1; });
+  if (has_batch && is_one_of_all && array.last() == extent.seq_len) {
+    return joined({"pass ", array.name, "[:, 0", array.axes == 4 ? ", 0" : "", "]"});
+  }
+  if (array.axes > 1 && array.shape[array.axes - 2] == extent.seq_len && array.last() <= 4) {
+    return "of several coordinates, RotaryEmbedding takes them with frequency_axes=, and from_config with mrope=True";
+  }
+  if ((array.axes == 1 || (array.axes == 2 && has_batch)) && array.last() > extent.seq_len && extent.seq_len > 0) {
+    const std::string rows = joined({array.name, array.axes == 1 ? "[" : "[:, "}), name = array.name;
+    const std::string before = joined({" with offset=", rows, ":-", extent.seq_len, "].sum(axis=-1)"});
+    return joined({"pass ", rows, "-", extent.seq_len, ":]", name == "valid" ? before : "", " if ", name,
+                   " also has the rows before these"});
+  }
+  return array.axes > 2 ? "" : extent.remedy;
+}
 
 // Refuses other shapes than [L], [1, L] and [B, L]. Of an array of one entry per row: whether entries differ from one
 // sequence of the batch to the next. An axis of length 1 is the same for all.
@@ -34,11 +58,14 @@ bool checked_differs_in_batch(const ArrayView& array, const Extent& extent, int 
                     (coordinate_count == 0 || array.last() == coordinate_count);
   if (fits) return axes == 2 && array.shape[0] != 1;
   const std::string columns = coordinate_count > 0 ? joined({", ", coordinate_count}) : "";
+  const std::string remedy = coordinates_remedy(array, coordinate_count);
   refuse_shape(array,
                {"[", extent.seq_len, columns, "]",
                 extent.has_batch ? joined({" or [", extent.batch_rows, ", ", extent.seq_len, columns, "]"}) : "",
                 coordinate_count > 0 ? ": the coordinates of each row" : ": one per row"},
-               {coordinate_count > 0 ? of_coordinates : of_rows, *extent.remedy == '\0' ? "" : ", or ", extent.remedy});
+               {!remedy.empty()         ? remedy
+                : coordinate_count == 0 ? entries_remedy(array, extent)
+                                        : extent.remedy});
 }
 
 void set_offset(Placement& placement, const Request& request, std::int64_t rows, const char* each) {
@@ -65,7 +92,7 @@ void set_sequences(Placement& placement, const ArrayView& array, const Extent& e
 void require_coordinates(const ArrayView& array, int coordinate_count) {
   if (array.axes > 0 && array.last() == coordinate_count) return;
   refuse_shape(array, {"a last axis of ", coordinate_count, ", the coordinates that frequency_axes= counts"},
-               {of_coordinates});
+               {coordinates_remedy(array, coordinate_count)});
 }
 
 // One position for each row; of moves, also one for all rows, or one for each sequence.
@@ -108,12 +135,13 @@ void set_validity(Placement& placement, const Request& request, const Extent& ex
 }  // namespace
 
 void refuse_both(const char* a_name, const char* b_name) {
-  refuse_value(a_name, {"and ", b_name, " were both given"}, {"one of them"});
+  refuse_value(a_name, {"and ", b_name, " were both given"}, {"one of them"}, {"leave ", b_name, " out"});
 }
 
 void require_one_placement(const Request& a) {
   const char* const one_offset = a.offset ? "offset" : nullptr;
-  const char* const excluding[][2] = {{a.cu_seqlens.name, a.positions.name}, {a.cu_seqlens.name, a.valid.name},
+  // Positions already say where each sequence starts.
+  const char* const excluding[][2] = {{a.positions.name, a.cu_seqlens.name}, {a.cu_seqlens.name, a.valid.name},
                                       {a.cu_seqlens.name, a.lengths.name},   {one_offset, a.offsets.name},
                                       {a.positions.name, one_offset},        {a.positions.name, a.offsets.name},
                                       {a.valid.name, a.lengths.name}};

@@ -75,6 +75,10 @@ void embed(const Encoding& encoding, const EmbedRequest& given, FrontEnd& front_
   const ArrayView &ids = request.ids, &table = request.table, &position_table = request.position_table;
   require_one_placement(request);
   require_factors(request.factors);
+  if (is_integer(table.dtype) && is_written(ids.dtype)) {
+    refuse_type("ids", {"has dtype ", name_of(ids.dtype), ", and table ", name_of(table.dtype)},
+                {"ids, and then the rows of the vocabulary"}, {"pass embed(ids, table)"});
+  }
   const NumbersView numbers = numbers_view(ids, Numbers::integers);
   const TableView vocabulary = table_of(table);
   std::optional<TableView> learned;

@@ -84,6 +84,17 @@ Extent extent_of_heads(const ArrayView& array, const RotateRequest& request) {
   return extent;
 }
 
+// The axis that may be the sequence where the given one is not: arrays differ in the number of heads.
+std::string other_seq_axis(const ArrayView& array, const ArrayView& x) {
+  for (int from_end = 2; from_end <= std::min(array.axes, x.axes); ++from_end) {
+    const std::int64_t length = x.shape[x.axes - from_end];
+    if (length == array.shape[array.axes - from_end] && x.axes - from_end > (x.axes > 3 ? 0 : -1)) {
+      return joined({"give seq_axis=", -from_end, " if the sequence is the axis of ", length});
+    }
+  }
+  return "bring both into one order of axes, such as by np.swapaxes, or rotate each in a call of its own";
+}
+
 void require_width(const ArrayView& array, const ExpectedHeads& heads) {
   if (array.last() < heads.rotary_dim) {
     refuse_value(array.name, {"has ", array.last(), " columns"},
@@ -112,7 +123,7 @@ void require_like_x(const ArrayView& array, const RotateRequest& request, const 
   if (extent.seq_len != common.seq_len) {
     refuse_value(array.name,
                  {"has ", extent.seq_len, " rows along its sequence, axis ", seq_axis_of(array, request) - array.axes},
-                 {common.seq_len, " as ", x.name, " has"}, {seq_axis_remedy, ", or rotate it in a call of its own"});
+                 {common.seq_len, " as ", x.name, " has"}, {other_seq_axis(array, x)});
   }
   if (extent.batch_rows == common.batch_rows && extent.has_batch == common.has_batch) return;
   if (per_row != nullptr) {
