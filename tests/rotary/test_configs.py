@@ -110,17 +110,15 @@ def test_old_new_and_nested_forms_mean_the_same() -> None:
 
 def test_two_rope_mappings_say_the_same_and_inner_keys_come_before_outer_ones() -> None:
     linear = {"type": "linear", "factor": 2.0}
-    for other in ({**linear}, {}, None):
+    for other in ({"rope_type": "linear", "factor": 2.0, "rope_theta": LLAMA["rope_theta"]}, {}, None):
         config = {**LLAMA, "rope_scaling": linear, "rope_parameters": other}
         assert from_config(config) == from_config({**LLAMA, "rope_scaling": linear})
-    for different in ({"rope_theta": 3e4}, {**linear, "factor": 4.0}, YARN):
-        with pytest.raises(ValueError, match=naming("rope_parameters")):
-            from_config({**LLAMA, "rope_scaling": linear, "rope_parameters": different})
+    different = {"rope_theta": {"rope_theta": 3e4}, "factor": {**linear, "factor": 4.0}, "rope_type": YARN}
+    for key, parameters in different.items():
+        with pytest.raises(ValueError, match=naming(f"rope_parameters {key}")):
+            from_config({**LLAMA, "rope_scaling": linear, "rope_parameters": parameters})
     inner = {**LLAMA, "rope_parameters": {"rope_theta": 3e4}}
     assert from_config(inner).arguments["base"] == 3e4
-    as_transformers_5_has_it = {**linear, "rope_theta": LLAMA["rope_theta"]}
-    both = {**LLAMA, "rope_scaling": linear, "rope_parameters": as_transformers_5_has_it}
-    assert from_config(both) == from_config({**LLAMA, "rope_scaling": linear})
     empty = {**LLAMA, "rope_scaling": {}, "rope_parameters": {"rope_theta": 3e4}}
     assert from_config(empty).arguments["base"] == 3e4
 

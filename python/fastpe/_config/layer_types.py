@@ -60,10 +60,11 @@ class Found:
         for key, given in (("rope_scaling", old), ("rope_parameters", new)):
             if not isinstance(given, Mapping):
                 raise wrong(part._at(key), f"is {shown(given)}", "a mapping", kind=TypeError)
-        # transformers 5 has in the newer one what stands beside the older one.
-        if old and new and old != {name: value for name, value in new.items() if config.get(name) != value}:
-            found = f"is {shown(new)}, and rope_scaling is {shown(old)}"
-            raise wrong(part._at("rope_parameters"), found, "the same", "leave one of the two out")
+        first = {"type": old.get("rope_type"), "rope_type": old.get("type"), **config, **old}
+        for name, value in new.items() if old else ():
+            if first.get(name) != value:
+                found = f"is {shown(value)}, and the rope_scaling, which counts, has {shown(first.get(name))}"
+                raise wrong(part._at("rope_parameters", name), found, "the same", "leave one of the two mappings out")
         key, given = ("rope_scaling", old) if old else ("rope_parameters", new)
         given = {} if given in self.row.neutral.get(key, []) else given
         types = {*self.row.layers, *self.row.entries.values(), *table()["layer_types"]}
